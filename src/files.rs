@@ -639,9 +639,16 @@ pub fn base_folder(output: &Path, variant: &VariantId) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
+
+    /// A table in a text: a row a line, with ` |` between its cells.
+    pub(crate) fn rows<const N: usize>(table: &str) -> Vec<[&str; N]> {
+        let lines = table.lines().filter(|line| !line.trim().is_empty());
+        let cells = lines.map(|line| line.split(" |").map(str::trim).collect::<Vec<_>>());
+        cells.map(|row| row.try_into().unwrap()).collect()
+    }
 
     #[test]
     fn no_message_on_a_json_document_quotes_a_text_of_it() {
@@ -656,18 +663,13 @@ mod tests {
         enum Kind {
             One,
         }
-        for (document, expected) in [
-            (
-                r#"{"number": "hunter2"}"#, "invalid type at line 1 column 20",
-            ),
-            (r#"{"hunter2": 1}"#, "unknown field at line 1 column 10"),
-            (r#"{"kind": "hunter2"}"#, "unknown word at line 1 column 18"),
-            (r#"hunter2"#, "expected value at line 1 column 1"),
-            (
-                r#"{"number": 1}"#,
-                "missing field `kind` at line 1 column 13",
-            ),
-        ] {
+        let table = r#"
+            {"number": "hunter2"} | invalid type at line 1 column 20
+            {"hunter2": 1} | unknown field at line 1 column 10
+            {"kind": "hunter2"} | unknown word at line 1 column 18
+            hunter2 | expected value at line 1 column 1
+            {"number": 1} | missing field `kind` at line 1 column 13"#;
+        for [document, expected] in rows(table) {
             assert_eq!(json::<Known>(document.as_bytes()).unwrap_err(), expected);
         }
     }

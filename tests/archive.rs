@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
@@ -86,7 +86,7 @@ impl Checkout {
     }
 
     fn run_away(&self, arguments: impl Arguments) -> Ran {
-        Ran::of(&self.away(arguments).output().unwrap())
+        Ran::by(&mut self.away(arguments))
     }
 
     /// Packs it, and returns the archive's SHA-256.
@@ -125,10 +125,8 @@ fn verdicts(report: &Report) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for variant in report.0["variants"].as_array().unwrap() {
         for comparison in variant["comparisons"].as_array().unwrap() {
-            let name = format!(
-                "{} {} {} {}",
-                variant["variant"], variant["mode"], comparison["kernel"], comparison["metric"]
-            );
+            let name = ["kernel", "metric"].map(|key| comparison[key].to_string());
+            let name = format!("{} {} {name:?}", variant["variant"], variant["mode"]);
             all.insert(name, comparison["verdict"].to_string());
         }
     }
@@ -140,31 +138,25 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     let checkout = Checkout::new();
     let sha256 = checkout.pack(&[]);
     let first = fs::read(checkout.path("gate.tar.zst")).unwrap();
-    assert_eq!(
-        checkout.pack(&[]),
-        sha256,
-        "equal content makes an equal file"
-    );
+    // Equal content makes an equal file.
+    assert_eq!(checkout.pack(&[]), sha256);
     assert_eq!(first, fs::read(checkout.path("gate.tar.zst")).unwrap());
     // Both variants of one source have one program, and it is there once.
-    let names = entries(&first).into_keys().collect::<Vec<_>>();
-    let sha256_of = |variant: &str| {
-        let index: Json = serde_json::from_slice(&entries(&first)["archive.json"]).unwrap();
-        index["current"]["artifacts"][variant]["programs"][0][1]
-            .as_str()
-            .unwrap()
-            .to_owned()
+    let parts = entries(&first);
+    let index: Json = serde_json::from_slice(&parts["archive.json"]).unwrap();
+    let blob = |variant: &str| {
+        let sha256 = &index["current"]["artifacts"][variant]["programs"][0][1];
+        format!("blobs/{}", sha256.as_str().unwrap())
     };
-    let (one, two) = (sha256_of("bsr_gemm/cp_async"), sha256_of("bsr_gemm/copy"));
-    assert_eq!(one, two);
-    assert_eq!(names.iter().filter(|name| name.ends_with(&one)).count(), 1);
-    assert!(names.contains(&format!("blobs/{}", sha256_of("bsr_gemm/baseline"))));
+    let one = blob("bsr_gemm/cp_async");
+    assert_eq!(one, blob("bsr_gemm/copy"));
+    assert!(parts.contains_key(&one) && parts.contains_key(&blob("bsr_gemm/baseline")));
 
     let whole = [&MEASURE[..], &["--output", "../whole"]].concat();
     let whole = checkout.run_away(&whole).exits(0);
     whole.says("nothing is judged yet");
-    let whole = checkout.judge(&["whole".to_owned()], "gate.tar.zst", &sha256);
-    let whole = whole.exits(0).json();
+    let by_archive = |slices: &[String]| checkout.judge(slices, "gate.tar.zst", &sha256);
+    let whole = by_archive(&["whole".to_owned()]).exits(0).json();
     let here = checkout.run("check --format json").exits(0).json();
     assert_eq!(verdicts(&whole), verdicts(&here));
     assert!(!verdicts(&here).is_empty());
@@ -178,11 +170,8 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     });
     let mut measured: Vec<&str> = measured.collect();
     measured.sort_unstable();
-    assert_eq!(
-        measured,
-        ["bsr_gemm/baseline", "bsr_gemm/copy", "bsr_gemm/cp_async"]
-    );
-    let by_archive = |slices: &[String]| checkout.judge(slices, "gate.tar.zst", &sha256);
+    let all = ["bsr_gemm/baseline", "bsr_gemm/copy", "bsr_gemm/cp_async"];
+    assert_eq!(measured, all);
     let judged = by_archive(&slices).exits(0).json();
     assert_eq!(verdicts(&judged), verdicts(&here));
     assert_eq!(judged.0["origin"]["kind"], "measured");
@@ -190,38 +179,31 @@ fn a_machine_without_compiler_and_git_measures_what_was_packed() {
     let folder = by_archive(&["slices".to_owned()]).exits(0).json();
     assert_eq!(verdicts(&folder), verdicts(&here));
     // Without the archive nothing shows by whose rules they were measured.
-    let from = ["check", "--from", "slices"];
-    checkout.run(&from).ends(6, "it is of an archive: only");
-    let from = ["check", "--from", "slices", "--archive", "gate.tar.zst"];
-    let refused = checkout.run(&from).exits(2);
-    refused.says("--archive-sha256 <HASH>");
+    let unknown = checkout.run("check --from slices");
+    unknown.ends(6, "it is of an archive: only");
+    let refused = checkout.run("check --from slices --archive gate.tar.zst");
+    refused.ends(2, "--archive-sha256 <HASH>");
     // What it took is known for the next plan.
-    assert!(
-        checkout
-            .read(".sparsek-gate/costs.json")
-            .contains("bsr_gemm/copy")
-    );
+    let costs = checkout.read(".sparsek-gate/costs.json");
+    common::contains(&costs, &["bsr_gemm/copy"]);
 
-    checkout
-        .judge(&slices, "gate.tar.zst", &"0".repeat(64))
-        .ends(2, "was expected");
     // Nothing of another file is unpacked.
-    checkout
-        .judge(&slices, "config.toml", &sha256)
-        .ends(2, "was expected");
+    let zeros = "0".repeat(64);
+    for (file, sha256) in [("gate.tar.zst", &zeros), ("config.toml", &sha256)] {
+        let ran = checkout.judge(&slices, file, sha256);
+        ran.ends(2, "was expected");
+    }
     by_archive(&slices[..1]).ends(6, "slice 2/2 is missing");
-    let nothing = by_archive(&["nowhere".to_owned()]).exits(6);
-    nothing.says("there is no such folder");
+    by_archive(&["nowhere".to_owned()]).ends(6, "there is no such folder");
     // An archive of other content.
     checkout.write("kernels/b.cu", source_of("cp_async") + "// more\n");
     let changed = checkout.pack(&[]);
     assert_ne!(changed, sha256);
-    checkout
-        .judge(&slices, "gate.tar.zst", &changed)
-        .ends(6, "it was made of the archive");
     let mixed = [slices[0].clone(), checkout.slice(2, 2)];
-    let ran = checkout.judge(&mixed, "gate.tar.zst", &changed);
-    ran.ends(6, "it was made of the archive");
+    for slices in [slices, mixed] {
+        let ran = checkout.judge(&slices, "gate.tar.zst", &changed);
+        ran.ends(6, "it was made of the archive");
+    }
 }
 
 #[test]
@@ -245,18 +227,9 @@ fn a_finding_that_is_waived_does_not_stand_in_for_a_measurement() {
             "metric": "duration", "message": "slower", "next": "wait",
         }]);
     });
-    let report = checkout
-        .judge(&slices, "gate.tar.zst", &sha256)
-        .exits(6)
-        .json();
-    let about = |one: &&Json| one["code"] == "not-measured";
-    let unmeasured: Vec<Json> = report
-        .findings("deny")
-        .into_iter()
-        .filter(|one| about(one))
-        .map(|one| one["variant"].clone())
-        .collect();
-    assert_eq!(unmeasured, [json!("bsr_gemm/cp_async")]);
+    let ran = checkout.judge(&slices, "gate.tar.zst", &sha256);
+    let report = ran.exits(6).json();
+    assert_eq!(report.fields("not-measured", "variant"), [gone]);
 }
 
 #[test]
@@ -268,28 +241,19 @@ fn the_base_is_packed_and_measured_beside_the_change() {
     let sha256 = checkout.pack(&["--against", "base"]);
     let slices: Vec<String> = (1..=2).map(|index| checkout.slice(index, 2)).collect();
     let merged = checkout.judge(&slices, "gate.tar.zst", &sha256).json();
-    let same: Vec<&str> = merged.0["same_programs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|same| same["variant"].as_str().unwrap())
-        .collect();
-    assert_eq!(same, ["bsr_gemm/baseline"]);
+    let same = merged.0["same_programs"].as_array().unwrap().iter();
+    assert!(same.map(|same| &same["variant"]).eq(["bsr_gemm/baseline"]));
     assert_eq!(merged.variant("cp_async")["mode"], "against");
-    let here = ["check", "--against", "base", "--format", "json"];
-    let here = checkout.run(&here).json();
+    let here = checkout.run("check --against base --format json");
+    let here = here.json();
     assert_eq!(verdicts(&merged), verdicts(&here));
     assert_eq!(merged.denied(), here.denied());
 
     // A slice that leaves its base out is not believed.
-    let base = |slice: &&String| {
-        let folder = format!("{slice}/bsr_gemm/cp_async/base");
-        checkout.path(&folder)
-    };
+    let base = |slice: &&String| checkout.path(&format!("{slice}/bsr_gemm/cp_async/base"));
     let owner = slices.iter().find(|slice| base(slice).is_dir()).unwrap();
     fs::remove_dir_all(base(&owner)).unwrap();
-    let project = &checkout;
-    sealed::edit_variant(project, owner, "bsr_gemm/cp_async", |record| {
+    sealed::edit_variant(&checkout, owner, "bsr_gemm/cp_async", |record| {
         for files in ["profiles", "files"] {
             let files = record["done"][files].as_object_mut().unwrap();
             files.retain(|name, _| !name.starts_with("base/"));
@@ -303,59 +267,37 @@ fn the_base_is_packed_and_measured_beside_the_change() {
 #[test]
 fn a_check_that_is_measured_first_and_judged_later_is_that_of_one_command() {
     let checkout = Checkout::new();
-    let project = &checkout;
     checkout.git("branch base");
-    project.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
+    checkout.write("kernels/b.cu", source_of("cp_async") + "int more = 1;\n");
     checkout.commit();
     // Without an archive nothing is left out for its program.
-    let here = ["check", "--against", "base", "--measure-all"];
-    let here = checkout.run(&[&here[..], &["--format", "json"]].concat());
+    let here = checkout.run("check --against base --measure-all --format json");
     let here = here.json();
-    let profile = ["profile", "--against", "base", "--output", "local"];
-    let said = "slice 1/1 is complete";
-    checkout.run(&profile).ends(0, said);
-    let judge = |from: &[&str]| checkout.run(&[&["check", "--format", "json"], from].concat());
-    let judged = judge(&["--from", "local"]).json();
+    let profile = "profile --against base";
+    checkout.run(profile).ends(2, "--output");
+    let measured = checkout.run(&format!("{profile} --output local"));
+    measured.ends(0, "slice 1/1 is complete");
+    let judged = checkout.run("check --from local --format json").json();
     assert_eq!(verdicts(&judged), verdicts(&here));
     assert_eq!(judged.0["exit_code"], here.0["exit_code"]);
     assert_eq!(judged.denied(), here.denied());
     assert_eq!(judged.variant("cp_async")["mode"], "against");
     // Nobody but who measured it says so.
     assert_eq!(judged.0["origin"]["kind"], "recorded");
-    checkout.run(&profile[..3]).ends(2, "--output");
-
-    // So do slices of it.
-    let slices = ["slices/1", "slices/2"];
-    for (slice, place) in slices.iter().zip(["1/2", "2/2"]) {
-        let profile = ["profile", "--against", "base"];
-        let own = ["--slice", place, "--output", slice];
-        checkout.run(&[&profile[..], &own].concat()).exits(0);
-    }
-    let from = ["--from", slices[0], "--from", slices[1]];
-    let judged = judge(&from).json();
-    assert_eq!(verdicts(&judged), verdicts(&here));
-    assert_eq!(judged.denied(), here.denied());
-    let one = judge(&from[..2]).exits(6).json();
-    assert!(
-        one.message("slice-unusable")
-            .contains("slice 2/2 is missing")
-    );
 }
 
 #[test]
 fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
     let checkout = Checkout::new();
-    let project = &checkout;
     let here = checkout.run("check --format json").exits(0).json();
     for index in 1..=2 {
-        let (place, output) = (format!("{index}/2"), format!("slices/{index}"));
-        let profile = ["profile", "--slice", &place, "--output", &output];
-        let said = format!("slice {place} is complete");
+        let profile = format!("profile --slice {index}/2 --output slices/{index}");
+        let said = format!("slice {index}/2 is complete");
         checkout.run(&profile).ends(0, &said);
     }
-    let judge = |from: &[&str]| checkout.run(&[&["check", "--format", "json"], from].concat());
-    let both = ["--from", "slices/1", "--from", "slices/2"];
-    for from in [&both[..], &["--from", "slices"]] {
+    let judge = |from: &str| checkout.run(&format!("check --format json {from}"));
+    let both = "--from slices/1 --from slices/2";
+    for from in [both, "--from slices"] {
         let judged = judge(from).exits(0).json();
         assert_eq!(verdicts(&judged), verdicts(&here));
         assert_eq!(judged.0["origin"]["kind"], "recorded");
@@ -363,57 +305,47 @@ fn slices_of_a_checkout_are_one_check_and_what_they_lack_is_not_measured() {
     let archive = checkout.pack(&[]);
     let ran = checkout.judge(&["slices".to_owned()], "gate.tar.zst", &archive);
     ran.ends(6, "archive");
-    let one = judge(&both[2..]).exits(6).json();
-    assert!(
-        one.message("slice-unusable")
-            .contains("slice 1/2 is missing")
-    );
+    let one = judge("--from slices/2").exits(6).json();
+    one.tells_all("slice-unusable", &["slice 1/2 is missing"]);
     // Another way to measure is another plan.
-    project.configure("processes = 4 ", "processes = 5 ");
-    judge(&both).ends(6, "it is of another plan");
+    checkout.configure("processes = 4 ", "processes = 5 ");
+    judge(both).ends(6, "it is of another plan");
 }
 
 #[test]
 fn what_a_change_measures_for_a_check_has_the_rules_of_its_base() {
     let checkout = Checkout::new();
-    let project = &checkout;
-    let profile = |more: &[&str]| {
-        let profile = ["profile", "--slice", "1/1", "--output", "local"];
-        let mut command = checkout.here(&[&profile[..], more].concat());
-        Ran::of(&command.env("CI", "true").output().unwrap())
+    let profile = |more: &str| {
+        let profile = format!("profile --slice 1/1 --output local {more}");
+        Ran::by(checkout.here(&profile).env("CI", "true"))
     };
     // Nothing says whose rules count.
-    profile(&[]).ends(4, "next: ");
+    profile("").ends(4, "next: ");
     // A tool in the checkout counts if it is the base's.
     checkout.git("add --force bin");
     checkout.commit();
     checkout.git("update-ref refs/remotes/origin/main HEAD");
     // The change measures less than the base requires.
-    project.configure("processes = 4 ", "processes = 3 ");
+    checkout.configure("processes = 4 ", "processes = 3 ");
     checkout.commit();
-    let base = ["--baseline-ref", "refs/remotes/origin/main"];
-    profile(&base).exits(0);
-    let record = sealed::content(project, "local/bsr_gemm/cp_async/variant.json");
-    let files = record["done"]["files"].as_object().unwrap();
-    assert!(
-        files.keys().any(|name| name.starts_with("capture-4")),
-        "{files:?}"
-    );
+    profile("--baseline-ref refs/remotes/origin/main").exits(0);
+    let record = sealed::content(&checkout, "local/bsr_gemm/cp_async/variant.json");
+    let mut files = record["done"]["files"].as_object().unwrap().keys();
+    assert!(files.any(|name| name.starts_with("capture-4")), "{record}");
 }
 
 #[test]
 fn what_a_program_writes_to_a_variant_that_is_complete_is_found() {
     let checkout = Checkout::new();
-    let project = &checkout;
     let sha256 = checkout.pack(&[]);
     let slices = [checkout.slice(1, 1)];
+    let ncu = checkout.read("bin/ncu");
     for file in [
         "capture-1.csv", "profile.json", "static.json", "variant.json",
     ] {
-        let path = project.path(&format!("slices/1/bsr_gemm/baseline/{file}"));
-        let ncu = project.read("bin/ncu");
+        let path = checkout.path(&format!("slices/1/bsr_gemm/baseline/{file}"));
         // That of a variant that is measured later.
-        checkout.0.ncu(&format!(
+        checkout.ncu(&format!(
             "case $* in *cp_async/capture-4*) echo ' ' >>'{}' ;; esac",
             path.display()
         ));
@@ -421,8 +353,8 @@ fn what_a_program_writes_to_a_variant_that_is_complete_is_found() {
         let ran = checkout.judge(&slices, "gate.tar.zst", &sha256);
         assert!([5, 6].contains(&ran.code), "{file}: {}", ran.out);
         ran.says(&format!("bsr_gemm/baseline/{file}"));
-        checkout.0.program("bin/ncu", &ncu);
     }
+    checkout.program("bin/ncu", &ncu);
     checkout.slice(1, 1);
     checkout.judge(&slices, "gate.tar.zst", &sha256).exits(0);
 }
@@ -481,39 +413,36 @@ fn entries(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
         decoder.read_to_end(&mut tar).unwrap();
     }
     let mut archive = tar::Archive::new(tar.as_slice());
-    archive
-        .entries()
-        .unwrap()
-        .map(|entry| {
-            let mut entry = entry.unwrap();
-            let name = entry.path().unwrap().display().to_string();
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content).unwrap();
-            (name, content)
-        })
-        .collect()
+    let entries = archive.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().display().to_string();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
+        (name, content)
+    });
+    entries.collect()
 }
 
+type Entry<'a> = (&'a str, tar::EntryType, &'a [u8]);
+
 /// An archive of these entries, the first first.
-fn made(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+fn made(entries: &[&[Entry<'_>]]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
-    for (name, kind, content) in entries {
+    for (name, kind, content) in entries.concat() {
         let mut header = tar::Header::new_ustar();
         // The builder would refuse a path that leads out.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
-        header.set_entry_type(*kind);
+        header.set_entry_type(kind);
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
-        if *kind == tar::EntryType::Symlink {
+        if kind == tar::EntryType::Symlink {
             header.set_link_name("/etc/passwd").unwrap();
         }
         header.set_cksum();
-        builder.append(&header, *content).unwrap();
+        builder.append(&header, content).unwrap();
     }
-    compress_to_vec(
-        builder.into_inner().unwrap().as_slice(),
-        CompressionLevel::Fastest,
-    )
+    let archive = builder.into_inner().unwrap();
+    compress_to_vec(archive.as_slice(), CompressionLevel::Fastest)
 }
 
 #[test]
@@ -527,27 +456,20 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
     let before = common::crash::contents(&project.path("away"));
     let absolute = project.path("absolute").display().to_string();
     let refused = |name: &str, bytes: &[u8], expected: &str| {
-        fs::File::create(project.path("bad.zst"))
-            .unwrap()
-            .write_all(bytes)
-            .unwrap();
+        fs::write(project.path("bad.zst"), bytes).unwrap();
         let ran = checkout.run_away("profile --archive ../bad.zst --output out");
         let said = format!("{}{}", ran.out, ran.err);
         assert_eq!(ran.code, 2, "{name}: {said}");
         assert!(said.contains(expected), "{name}: {said}");
         assert!(!said.contains("panicked"), "{name}: {said}");
         let left = fs::read_dir(project.path("tmp")).unwrap().flatten();
-        let left = left.filter(|entry| {
-            entry
-                .file_name()
+        let mut left = left.filter(|entry| entry.path().is_dir());
+        let own = left.find(|it| {
+            it.file_name()
                 .to_string_lossy()
                 .starts_with("sparsek-gate-")
         });
-        assert_eq!(
-            left.filter(|entry| entry.path().is_dir()).count(),
-            0,
-            "{name}"
-        );
+        assert!(own.is_none(), "{name}: {own:?}");
     };
     refused("empty", b"", "empty");
     refused("text", b"no archive at all", "cannot be unpacked");
@@ -558,22 +480,14 @@ fn an_archive_that_is_damaged_or_leads_out_is_refused() {
     refused("flipped", &flipped, "cannot be unpacked");
 
     let regular = tar::EntryType::Regular;
-    let blobs: Vec<(&str, tar::EntryType, &[u8])> = parts
-        .iter()
-        .filter(|(name, _)| name.starts_with("blobs/"))
-        .map(|(name, content)| (name.as_str(), regular, content.as_slice()))
-        .collect();
+    let blobs = parts.iter().filter(|(name, _)| name.starts_with("blobs/"));
+    let blobs = blobs.map(|(name, content)| (name.as_str(), regular, content.as_slice()));
+    let blobs: Vec<Entry<'_>> = blobs.collect();
     let with_index = |change: &dyn Fn(&mut Json)| {
         let mut index = index.clone();
         change(&mut index);
         let text = index.to_string();
-        made(
-            &[
-                &[("archive.json", regular, text.as_bytes())],
-                blobs.as_slice(),
-            ]
-            .concat(),
-        )
+        made(&[&[("archive.json", regular, text.as_bytes())], &blobs])
     };
     let file = index["current"]["files"]["config.toml"].to_string();
     // What is set in the index | to what | what the refusal says.
@@ -614,35 +528,26 @@ current config_file | "../c.toml" | leads out
     }
     let text = parts["archive.json"].clone();
     let first = ("archive.json", regular, text.as_slice());
-    refused("without index", &made(&blobs), "no archive of sparsek-gate");
-    refused("without blobs", &made(&[first]), "was cut off");
-    let more = |extra: (&'static str, tar::EntryType, &'static [u8])| {
-        made(&[&[first, extra], blobs.as_slice()].concat())
-    };
-    refused("extra", &more(("more", regular, b"x")), "not in its index");
-    refused(
-        "link",
-        &more(("blobs/link", tar::EntryType::Symlink, b"")),
-        "not a regular file",
-    );
-    refused(
-        "long name",
-        &more(("././@LongLink", tar::EntryType::GNULongName, b"x")),
-        "not a regular file",
-    );
-    let twice = made(&[&[first], blobs.as_slice(), &blobs[..1]].concat());
-    refused("twice", &twice, "or twice");
     let mut other = blobs.clone();
     let changed: Vec<u8> = other[0].2.iter().map(|byte| byte ^ 1).collect();
     other[0].2 = &changed;
-    refused(
-        "other content",
-        &made(&[&[first], other.as_slice()].concat()),
-        "another content",
-    );
+    let link: Entry<'_> = ("blobs/link", tar::EntryType::Symlink, b"");
+    let long_name: Entry<'_> = ("././@LongLink", tar::EntryType::GNULongName, b"x");
+    let more: Entry<'_> = ("more", regular, b"x");
+    for (parts, expected) in [
+        (&[&blobs[..]][..], "no archive of sparsek-gate"),
+        (&[&[first]], "was cut off"),
+        (&[&[first, more], &blobs], "not in its index"),
+        (&[&[first, link], &blobs], "not a regular file"),
+        (&[&[first, long_name], &blobs], "not a regular file"),
+        (&[&[first], &blobs, &blobs[..1]], "or twice"),
+        (&[&[first], &other], "another content"),
+    ] {
+        refused(expected, &made(parts), expected);
+    }
     // A frame of zeros behind the end expands to more than any padding.
     let zeros = compress_to_vec(&*vec![0; 1 << 20], CompressionLevel::Fastest);
-    let longer = [made(&[&[first], blobs.as_slice()].concat()), zeros].concat();
+    let longer = [made(&[&[first], &blobs]), zeros].concat();
     refused("longer", &longer, "goes on behind its end");
     // Nothing was written beside it.
     assert_eq!(common::crash::contents(&project.path("away")), before);

@@ -338,13 +338,12 @@ fn found_by_all(project: &Project, code: &str, words: &str) {
 fn found_by(project: &Project, command: &str, code: &str, words: &str) {
     let ran = project.run(&format!("{command} --format json")).exits(4);
     let report = ran.json();
-    let mut denied = report.findings("deny");
-    denied.retain(|finding| finding["code"] == code);
-    let says = |text: &Json| text.as_str().unwrap().contains(words);
-    let found = denied
-        .iter()
-        .any(|it| says(&it["message"]) || says(&it["next"]));
-    assert!(found, "{command}: no {code} {words:?} in {denied:#?}");
+    assert!(report.denies(code), "{command}: {:?}", report.denied());
+    let said = ["message", "next"]
+        .map(|key| report.fields(code, key))
+        .concat();
+    let found = said.iter().any(|text| text.contains(words));
+    assert!(found, "{command}: no {code} {words:?} in {said:#?}");
 }
 
 #[test]
@@ -409,10 +408,8 @@ fn a_lock_that_was_removed_and_not_committed_so_is_found_wherever_the_configurat
     project.commit();
     fs::create_dir(project.path("below")).unwrap();
     let verify = |dir: &str, config: &str, code: i32| {
-        let mut gate = project.gate();
-        gate.current_dir(project.path(dir));
-        gate.args(["-C", config, "baseline", "--verify", "cp_async"]);
-        Ran::of(&gate.output().unwrap()).exits(code)
+        let mut gate = project.gate_of(&["-C", config, "baseline", "--verify", "cp_async"]);
+        Ran::by(gate.current_dir(project.path(dir))).exits(code)
     };
     verify("below", "../config.toml", 0);
     for ending in ENDINGS {

@@ -45,12 +45,8 @@ fn build_commands_of_one_project_run_one_at_a_time() {
         .collect();
     let project = project(&variants);
     // Two runs of the tool at the same time.
-    let mut other = project.gate();
-    other
-        .arg("build")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let other = other.spawn();
+    let mut other = project.gate_of("build");
+    let other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     project.run("build").exits(0);
     assert!(other.unwrap().wait().unwrap().success());
     let journal = project.read("journal");

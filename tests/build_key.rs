@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::common::git::git;
-use crate::common::sick::messages;
 use crate::common::stand_in::{Machine, UUID};
 use crate::common::{self, Project, Ran, are_here, write_program};
 use serde_json::Value as Json;
@@ -56,25 +54,16 @@ fn sources(project: &Project) -> Vec<String> {
 
 /// An object, or an archive with one.
 fn object(project: &Project, path: &str, code: &str) {
-    let (source, part) = (project.path("part.c"), project.path("part"));
-    fs::write(&source, code).unwrap();
-    let path = project.path(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let compile = [
-        ["-c", "-o"].map(str::to_owned).to_vec(),
-        vec![text(&part), text(&source)],
-    ];
-    let made = Command::new("gcc").args(compile.concat()).output();
-    Ran::of(&made.unwrap()).exits(0);
-    let _ = fs::remove_file(&path);
-    if path.extension().is_some_and(|ending| ending == "a") {
-        let made = Command::new("ar").arg("rcs").args([&path, &part]).output();
-        Ran::of(&made.unwrap()).exits(0);
+    project.write("part.c", code);
+    fs::create_dir_all(project.path(path).parent().unwrap()).unwrap();
+    let archive = format!("rm -f {path} && ar rcs {path} part.o");
+    let make = if path.ends_with(".a") {
+        archive
     } else {
-        fs::copy(&part, &path).unwrap();
-    }
-    fs::remove_file(source).unwrap();
-    fs::remove_file(part).unwrap();
+        format!("cp part.o {path}")
+    };
+    let script = format!("gcc -c -o part.o part.c && {make} && rm part.c part.o");
+    project.shell(&script);
 }
 
 fn text(path: &std::path::Path) -> String {
@@ -128,11 +117,9 @@ const APPEARING: [&str; 9] = [
 /// temporary files, and that is an error.
 #[track_caller]
 fn is_reused_with(project: &Project, variables: &[(&str, &str)]) -> bool {
-    let mut command = project.gate();
-    command
-        .args(["build", "--format", "json"])
-        .env("TMPDIR", "/none");
-    let ran = Ran::of(&command.envs(variables.iter().copied()).output().unwrap());
+    let mut command = project.gate_of("build --format json");
+    command.envs(variables.iter().copied());
+    let ran = Ran::by(command.env("TMPDIR", "/none"));
     if ran.code == 0 {
         assert_eq!(ran.json().0["variants"][0]["cached"], true);
         return true;
@@ -253,11 +240,10 @@ fn libraries_that_a_variable_names_decide_too_and_are_not_loaded_into_the_compil
         project.write(name, "not a library\n");
     }
     let is_reused = || {
-        let mut gate = project.gate();
-        gate.args(["build", "--format", "json"])
-            .env("LIBRARY_PATH", project.path("lib"))
-            .env("LD_LIBRARY_PATH", project.path("loaded"));
-        let json = Ran::of(&gate.output().unwrap()).exits(0).json().0;
+        let mut gate = project.gate_of("build --format json");
+        gate.env("LIBRARY_PATH", project.path("lib"));
+        gate.env("LD_LIBRARY_PATH", project.path("loaded"));
+        let json = Ran::by(&mut gate).exits(0).json().0;
         json["variants"][0]["cached"] == true
     };
     let library = |code| object(&project, "lib/libm.a", code);
@@ -382,10 +368,8 @@ fn a_configuration_or_a_work_folder_that_is_named_by_two_dots_builds() {
         return;
     }
     let project = project("", "");
-    let mut gate = project.gate();
-    gate.args(["build", "-C", "../config.toml"]);
-    gate.current_dir(project.path("kernels"));
-    Ran::of(&gate.output().unwrap()).exits(0);
+    let mut gate = project.gate_of("build -C ../config.toml");
+    Ran::by(gate.current_dir(project.path("kernels"))).exits(0);
     // The same build, wherever it is asked for.
     assert_eq!(sources(&project), ["kernels/k.cu"]);
     let (_, is_known) = key(&project);
@@ -405,22 +389,15 @@ fn checkouts_in_different_folders_have_the_same_key() {
     if !are_here(&["nvcc", "nvdisasm", "g++"]) {
         return;
     }
-    let keys: Vec<String> = (0..2)
-        .map(|_| {
-            let flags = "\"-Iinclude\", \"-lineinfo\", \"-Xcompiler\", \"-g\"";
-            let project = project("#include \"tile.h\"", flags);
-            project.write("include/tile.h", "// a header\n");
-            let root = project.path("include").canonicalize().unwrap();
-            let (key, _) = key(&project);
-            assert_eq!(
-                sources(&project),
-                ["include/tile.h", "kernels/k.cu"],
-                "{root:?}"
-            );
-            key
-        })
-        .collect();
-    assert_eq!(keys[0], keys[1]);
+    let [one, other] = [(); 2].map(|()| {
+        let flags = "\"-Iinclude\", \"-lineinfo\", \"-Xcompiler\", \"-g\"";
+        let project = project("#include \"tile.h\"", flags);
+        project.write("include/tile.h", "// a header\n");
+        let (key, _) = key(&project);
+        assert_eq!(sources(&project), ["include/tile.h", "kernels/k.cu"]);
+        key
+    });
+    assert_eq!(one, other);
 }
 
 #[test]
@@ -455,23 +432,16 @@ fn an_immutable_variant_whose_assembler_file_changed_fails() {
 
 /// A machine with one variant that is run by a script.
 fn measured(run: &str, at_profile: &str) -> Machine {
-    let machine = Machine::new().configured(
-        "source = \"kernels/a.cu\"",
-        &format!("run = [{run}]\ninputs = [\"input\"]"),
-    );
+    let own = format!("run = [{run}]\ninputs = [\"input\"]");
+    let machine = Machine::new().configured("source = \"kernels/a.cu\"", &own);
     machine.write("input", "1\n");
-    machine.program(
-        "program.sh",
-        &format!(
-            "#!/bin/sh\ncase \" $* \" in *\" --mode profile \"*) {at_profile} ;; esac\n\
-             echo 'variant: baseline'\necho 'recorded: h200'\n"
-        ),
+    let text = format!(
+        "#!/bin/sh\ncase \" $* \" in *\" --mode profile \"*) {at_profile} ;; esac\n\
+         echo 'variant: baseline'\necho 'recorded: h200'\n"
     );
-    machine.configure(
-        "work = { flop",
-        "profile_args = [\"--mode\", \"profile\"]\nwork = { flop",
-    );
-    machine
+    machine.program("program.sh", &text);
+    let arguments = "profile_args = [\"--mode\", \"profile\"]\nwork = { flop";
+    machine.configured("work = { flop", arguments)
 }
 
 #[test]
@@ -498,8 +468,8 @@ fn a_program_that_changes_what_was_hashed_fails_and_leaves_no_profile() {
             continue;
         };
         let report = ran.exits(5).json();
-        let messages = messages(&report, "altered-during-run");
-        let of_measured = |one: &&String| one.contains("what was measured is not what was built");
+        let messages = report.fields("altered-during-run", "message");
+        let of_measured = |one: &&&str| one.contains("what was measured is not what was built");
         let message = messages.iter().find(of_measured).unwrap();
         assert!(message.contains(changes), "{run} {does}: {message}");
         assert!(!profile.exists(), "{run} {does}");

@@ -884,8 +884,7 @@ fn a_reader_that_closes_the_pipe_early_is_no_error() {
         if code == 1 {
             project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.1));
         }
-        let mut command = project.gate();
-        command.args(["check", "--from", RECORDED]);
+        let mut command = project.gate_of("check --from recorded");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
@@ -1015,10 +1014,10 @@ fn the_page_on_reports_shows_what_the_program_prints_of_the_worse_recording() {
     let check = "check bsr_gemm/cp_async --from ci/recordings/h200-worse";
     let shown = page.split(&format!("$ sparsek-gate {check}\n")).nth(1);
     let shown = shown.unwrap().split("```").next().unwrap();
-    let mut command = Project::empty().gate();
-    command.current_dir(common::repository());
-    let printed = common::Ran::by(command.args(check.split(' '))).exits(1);
-    assert_eq!(printed.out, shown);
+    assert_eq!(
+        common::in_repository(&common::words(check)).exits(1).out,
+        shown
+    );
 }
 
 #[test]

@@ -203,9 +203,7 @@ fn equal_programs_are_measured_on_where_their_sum_is_known_poorly() {
 /// The next step of the first finding with this code.
 #[track_caller]
 fn next<'a>(report: &'a Report, code: &str) -> &'a str {
-    let denied = report.findings("deny");
-    let mut found = denied.into_iter().filter(|one| one["code"] == code);
-    found.next().unwrap()["next"].as_str().unwrap()
+    report.fields(code, "next")[0]
 }
 
 /// The comparison of a metric of a kernel.
@@ -765,8 +763,7 @@ fn an_interrupted_comparison_leaves_nothing() {
 
 /// `init` with a program, in the folder of the user.
 fn init(machine: &Machine, program: &[&str]) -> Ran {
-    let mut command = here(machine, &[&["init", "--"], program].concat());
-    Ran::of(&command.output().unwrap())
+    Ran::by(&mut here(machine, &[&["init", "--"], program].concat()))
 }
 
 #[test]
@@ -809,7 +806,7 @@ fn init_with_a_program_writes_a_suite_for_what_it_launches() {
     init(&machine, &["./bench_old"]).ends(2, "--force");
     // With every key, and the same suite.
     let arguments = ["init", "--all", "--force", "--", "./bench_old"];
-    let ran = Ran::of(&here(&machine, &arguments).output().unwrap());
+    let ran = Ran::by(&mut here(&machine, &arguments));
     ran.exits(0);
     let all = machine.read(&format!("{HERE}/config.toml"));
     for part in ["profile = { launches = 19, skip = 1 }", "# [[waiver]]"] {
@@ -827,8 +824,7 @@ fn init_runs_the_program_where_its_configuration_will_run_it() {
     let init = |program: &[&str]| {
         let options = ["init", "--force", "-C", "here/gate/config.toml", "--"];
         let mut command = here(&machine, &[&options, program].concat());
-        command.current_dir(machine.path(""));
-        Ran::of(&command.output().unwrap())
+        Ran::by(command.current_dir(machine.path("")))
     };
     init(&["here/bench_old"]).ends(5, "programs run in ");
     init(&["./bench", "input"]).exits(0);

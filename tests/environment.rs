@@ -206,11 +206,7 @@ fn without_a_folder_for_temporary_files_git_is_asked_and_what_needs_one_names_th
     let project = Project::locked();
     project.commit();
     let recorded = ["check", "--from", common::RECORDED];
-    let without = |arguments: &[&str]| {
-        let mut command = project.gate();
-        command.args(arguments).env("TMPDIR", "/none");
-        Ran::of(&command.output().unwrap())
-    };
+    let without = |arguments: &[&str]| Ran::by(project.gate_of(arguments).env("TMPDIR", "/none"));
     without(&[&recorded[..], &["--baseline-ref", "HEAD"]].concat())
         .ends(3, "TMPDIR must name a folder that can be written to");
     without(&[&recorded[..], &["--baseline-ref", "none"]].concat()).exits(0);

@@ -2,7 +2,6 @@
 //! moved, and two measurements side by side.
 
 use std::fs;
-use std::process::Command;
 
 use crate::common::{self, Project, RECORDED, Ran, scale};
 use ncu_report::report;
@@ -195,11 +194,8 @@ fn samples_that_the_captures_do_not_hold_are_told() {
             "check", "--from", folder, "faults/bank_conflict", "--format", "json",
         ]);
         let report = ran.json();
-        let warned = report.findings("warn").into_iter();
-        let altered = warned.filter(|finding| finding["code"] == "profile-altered");
-        altered
-            .map(|finding| finding["message"].to_string())
-            .collect::<Vec<_>>()
+        let said = report.fields("profile-altered", "message");
+        said.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(altered(), Vec::<String>::new());
     // The text of an instruction needs a disassembler, and is not checked against the captures.
@@ -281,13 +277,7 @@ fn registers_and_spills_of_the_compiled_code_are_among_the_causes() {
 }
 
 fn stored(arguments: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_sparsek-gate"))
-        .current_dir(common::repository())
-        .arg("compare")
-        .args(arguments)
-        .output()
-        .unwrap();
-    Ran::of(&output)
+    common::in_repository(&[&["compare"], arguments].concat())
 }
 
 fn source(name: &str) -> String {

@@ -119,63 +119,36 @@ fn what_only_one_generation_has_is_counted_for_every_target_that_nvcc_knows() {
         };
         let number: u32 = target.trim_end_matches(['a', 'f']).parse().unwrap();
         let suffixed = target.ends_with(['a', 'f']);
-        let (hopper, tensor_memory) = (
-            number == 90 && suffixed,
-            (100..120).contains(&number) && suffixed,
-        );
+        let datacenter = (100..120).contains(&number);
+        let (hopper, tensor_memory) = (number == 90 && suffixed, datacenter && suffixed);
         let since = |first: u32, count: f64| if number >= first { count } else { 0.0 };
-        let products = 1.0
-            + since(80, 2.0)
-            + if number == 89 || number >= 120 {
-                1.0
-            } else {
-                0.0
-            };
+        let of_ada = f64::from(number == 89 || number >= 120);
+        let products = 1.0 + since(80, 2.0) + of_ada;
+        let copied = since(80, 1.0) - since(90, 1.0);
+        let given_away = (hopper || tensor_memory).then_some(2.0);
+        let four = tensor_memory.then_some(4.0);
         let own = |generation: bool| generation.then_some(0.0);
         for (kernel, name, expected) in [
             ("products", "mma_instructions", Some(products)),
             ("products", "tensor_instructions", Some(products)),
             ("products", "wgmma_instructions", own(number == 90)),
-            (
-                "products",
-                "tcgen05_instructions",
-                own((100..120).contains(&number)),
-            ),
+            ("products", "tcgen05_instructions", own(datacenter)),
             ("products", "cluster_blocks", Some(1.0)),
             ("products", "setmaxnreg_instructions", Some(0.0)),
             ("products", "spill_shared_bytes", Some(0.0)),
-            (
-                "copies",
-                "async_copy_instructions",
-                Some(since(80, 1.0) - since(90, 1.0)),
-            ),
+            ("copies", "async_copy_instructions", Some(copied)),
             ("copies", "tma_instructions", Some(since(90, 1.0))),
             ("copies", "driver_shared_bytes", Some(since(80, 1024.0))),
             ("cluster", "cluster_blocks", (number >= 90).then_some(8.0)),
-            (
-                "roles",
-                "setmaxnreg_instructions",
-                (hopper || tensor_memory).then_some(2.0),
-            ),
+            ("roles", "setmaxnreg_instructions", given_away),
             ("warp_group", "wgmma_instructions", hopper.then_some(1.0)),
             ("warp_group", "tensor_instructions", hopper.then_some(1.0)),
-            (
-                "tensor_memory",
-                "tcgen05_instructions",
-                tensor_memory.then_some(4.0),
-            ),
-            (
-                "tensor_memory",
-                "tensor_instructions",
-                tensor_memory.then_some(4.0),
-            ),
+            ("tensor_memory", "tcgen05_instructions", four),
+            ("tensor_memory", "tensor_instructions", four),
         ] {
             let expected = expected.filter(|_| counted || !name.ends_with("_instructions"));
-            assert_eq!(
-                value(kernel, name),
-                expected,
-                "{name} of {kernel} for {arch}"
-            );
+            let found = value(kernel, name);
+            assert_eq!(found, expected, "{name} of {kernel} for {arch}");
         }
         // A whole number of registers of each of its 128 threads, beside the array of its own.
         let spilled = value("spills", "spill_shared_bytes").unwrap();
@@ -341,22 +314,11 @@ fn as_many_blocks_fit_on_every_chip_as_by_nvidias_own_computation() {
         } = limits;
         for threads in [1, 32, 33, 64, 96, 128, 160, 256, 384, 512, 768, 1024] {
             for registers in [16, 24, 32, 40, 64, 72, 96, 128, 168, 200, 255] {
-                for shared in [
-                    0,
-                    1,
-                    128,
-                    129,
-                    1024,
-                    4000,
-                    8192,
-                    20_000,
-                    48 << 10,
-                    60_000,
-                    99_000,
-                    150_000,
-                    227 << 10,
-                    all - reserved,
-                ] {
+                let sizes = [
+                    0, 1, 128, 129, 1024, 4000, 8192, 20_000, 49_152, 60_000, 99_000, 150_000,
+                    232_448,
+                ];
+                for shared in sizes.into_iter().chain([all - reserved]) {
                     for barriers in [0, 1, 2, 3, 16] {
                         writeln!(asked, "{major} {minor} {warps} {all} {reserved} {threads} {registers} {shared} {barriers}").unwrap();
                         let found = limits.occupancy(ResourceUse {
@@ -368,13 +330,12 @@ fn as_many_blocks_fit_on_every_chip_as_by_nvidias_own_computation() {
                         let found = found.unwrap();
                         let resident = found.percent * f64::from(warps) / 100.0;
                         let blocks = resident.round() as u32 / threads.div_ceil(32);
+                        let by = [found.limit_blocks, found.limit_warps, found.limit_registers];
+                        let [by_blocks, by_warps, by_registers] = by;
+                        let by_shared = found.limit_shared_mem;
                         writeln!(
                             own,
-                            "{} {} {} {} {blocks}",
-                            found.limit_blocks,
-                            found.limit_warps,
-                            found.limit_registers,
-                            found.limit_shared_mem
+                            "{by_blocks} {by_warps} {by_registers} {by_shared} {blocks}"
                         )
                         .unwrap();
                     }

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::common::crash::{contents, kills, running, wait_for_orphans};
 use crate::common::sealed;
 use crate::common::stand_in::{Machine, UUID, all_measured};
-use crate::common::{self, PATIENCE, Ran, aloud};
+use crate::common::{self, PATIENCE, Ran, Report, aloud};
 
 /// The UUID of the second GPU.
 const SECOND: &str = "GPU-00112233-4455-6677-8899-aabbccddeefe";
@@ -193,28 +193,19 @@ fn refuse_lock(machine: &Machine, uuid: &str) -> PathBuf {
 }
 
 #[test]
-fn an_interrupt_of_the_check_leaves_no_process() {
+fn a_run_that_is_interrupted_or_killed_leaves_no_program_on_any_gpu() {
     let machine = two_gpus(2);
     machine.slow(600.0);
-    for signal in [Signal::TERM, Signal::INT] {
-        let mut check = start(&machine, ALL);
+    for (command, signal, code) in [
+        (ALL, Signal::TERM, Some(130)),
+        (ALL, Signal::INT, Some(130)),
+        (ALL, Signal::KILL, None),
+        ("profile --gpus all", Signal::KILL, None),
+    ] {
+        let mut run = start(&machine, command);
         wait_for(&machine, &["sleep 600"], 2);
-        kill(Pid::from_child(&check).as_raw_nonzero().get(), signal);
-        assert_eq!(check.wait().unwrap().code(), Some(130), "{signal:?}");
-        // The programs would go on for longer than this waits.
-        wait_for_orphans(&machine.path(""));
-    }
-}
-
-#[test]
-fn a_run_that_is_killed_leaves_no_program_on_any_gpu() {
-    let machine = two_gpus(2);
-    for command in ["check", "profile"] {
-        machine.slow(300.0);
-        let mut run = start(&machine, &format!("{command} --gpus all"));
-        wait_for(&machine, &["sleep 300"], 2);
-        run.kill().unwrap();
-        run.wait().unwrap();
+        kill(Pid::from_child(&run).as_raw_nonzero().get(), signal);
+        assert_eq!(run.wait().unwrap().code(), code, "{command} {signal:?}");
         // The programs would go on for longer than this waits.
         wait_for_orphans(&machine.path(""));
     }
@@ -259,13 +250,9 @@ fn a_program_that_ends_ends_no_process_that_may_be_of_a_program_on_another_gpu()
 fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     let machine = two_gpus(2);
     let profile = "profile --gpus all --format json";
-    let resume = || {
-        machine
-            .run("profile --gpus all --format json --resume")
-            .exits(0)
-    };
-    let measured = |ran: Ran| {
-        let answer = ran.json().0;
+    let measured = || {
+        let ran = machine.run(&format!("{profile} --resume"));
+        let answer = ran.exits(0).json().0;
         assert_eq!(answer["profiles"].as_array().unwrap().len(), 4);
         let findings = answer["findings"].as_array().unwrap().iter();
         let resumed = findings.filter(|one| one["code"] == "resumed");
@@ -288,7 +275,7 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     fs::remove_file(&slow).unwrap();
     let both = BTreeSet::from([UUID, SECOND].map(|uuid| format!("on {uuid}")));
     let _ = fs::remove_file(machine.path("argv"));
-    assert_eq!(measured(resume()), both);
+    assert_eq!(measured(), both);
     let calls = machine.ncu_calls().into_iter();
     let again = calls.filter(|call| call.contains("--export") && call.contains("v-n_1/"));
     assert_eq!(again.count(), 0);
@@ -305,7 +292,7 @@ fn profiling_on_all_gpus_goes_on_where_it_was_interrupted() {
     for variant in ["v-n_1", "v-n_2"] {
         assert_eq!(measured_on(&machine, variant), [UUID, SECOND]);
     }
-    assert_eq!(measured(resume()), BTreeSet::new());
+    assert_eq!(measured(), BTreeSet::new());
 }
 
 #[test]
@@ -353,14 +340,11 @@ fn a_program_that_is_killed_on_one_gpu_fails_its_variant_alone() {
     machine.ncu(
         "case $1:$CUDA_VISIBLE_DEVICES in --import:* | --version:*) ;; *fe) kill -9 $$ ;; esac",
     );
-    let (found, _) = outcome(&machine, ALL, 5);
-    let findings = found["findings"].as_array().unwrap();
-    let failed = findings.iter().filter(|one| one["severity"] == "deny");
-    let failed: Vec<&str> = failed.map(|one| one["code"].as_str().unwrap()).collect();
-    assert_eq!(failed, ["program-failed"]);
-    let measured = found["variants"].as_array().unwrap();
+    let found = Report(outcome(&machine, ALL, 5).0);
+    assert_eq!(found.denied(), ["program-failed"]);
+    let measured = found.0["variants"].as_array().unwrap();
     assert_eq!(measured.len(), 1);
-    assert_ne!(measured[0]["variant"], findings[0]["variant"]);
+    assert_ne!(measured[0]["variant"], found.0["findings"][0]["variant"]);
     assert!(running(&machine.path(""), &[]).is_empty());
 }
 

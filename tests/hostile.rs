@@ -37,21 +37,13 @@ fn run(folder: &Path, arguments: &[&str]) -> Ran {
 
 /// With so much address space.
 fn run_in(folder: &Path, kibibytes: u64, arguments: &[&str]) -> Ran {
-    let output = Command::new("sh")
-        .args([
-            "-c",
-            r#"ulimit -v "$1"; shift; exec timeout -s KILL 600 "$@""#,
-            "sh",
-        ])
-        .arg(kibibytes.to_string())
-        .arg(env!("CARGO_BIN_EXE_sparsek-gate"))
-        .args(arguments)
-        // Each of several would reserve 64 MiB of addresses, whatever it needs.
-        .env("MALLOC_ARENA_MAX", "1")
-        .env_remove("CI")
-        .current_dir(folder)
-        .output();
-    Ran::of(&output.unwrap())
+    let bounded = r#"ulimit -v "$1"; shift; exec timeout -s KILL 600 "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", bounded, "sh", &kibibytes.to_string()]);
+    command.arg(env!("CARGO_BIN_EXE_sparsek-gate"));
+    // Each of several would reserve 64 MiB of addresses, whatever it needs.
+    command.args(arguments).env("MALLOC_ARENA_MAX", "1");
+    Ran::by(command.env_remove("CI").current_dir(folder))
 }
 
 fn written(folder: &Path, name: &str, content: &str) -> String {
@@ -314,30 +306,16 @@ fn processor_time(start: Instant) -> Duration {
     nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
-/// Characters that nobody sees, or that control a reader.
+/// Characters that nobody sees, or that control a reader, by their numbers, from one to another.
 fn unseen() -> Vec<char> {
-    let ranges = [
-        '\u{1}'..='\u{8}',
-        '\u{b}'..='\u{1f}',
-        '\u{7f}'..='\u{9f}',
-        '\u{ad}'..='\u{ad}',
-        '\u{34f}'..='\u{34f}',
-        '\u{61c}'..='\u{61c}',
-        '\u{115f}'..='\u{1160}',
-        '\u{180b}'..='\u{180f}',
-        '\u{200b}'..='\u{200f}',
-        '\u{2028}'..='\u{202e}',
-        '\u{2060}'..='\u{206f}',
-        '\u{3164}'..='\u{3164}',
-        '\u{fe00}'..='\u{fe0f}',
-        '\u{feff}'..='\u{feff}',
-        '\u{ffa0}'..='\u{ffa0}',
-        '\u{fff9}'..='\u{fffb}',
-        '\u{fffe}'..='\u{ffff}',
-        '\u{e0000}'..='\u{e007f}',
-        '\u{e0100}'..='\u{e0103}',
-    ];
-    ranges.into_iter().flatten().collect()
+    let ranges = "1-8 b-1f 7f-9f ad-ad 34f-34f 61c-61c 115f-1160 180b-180f 200b-200f 2028-202e \
+         2060-206f 3164-3164 fe00-fe0f feff-feff ffa0-ffa0 fff9-fffb fffe-ffff e0000-e007f e0100-e0103";
+    let number = |text| u32::from_str_radix(text, 16).unwrap();
+    let numbers = ranges.split_whitespace().flat_map(|range| {
+        let (first, last) = range.split_once('-').unwrap();
+        number(first)..=number(last)
+    });
+    numbers.filter_map(char::from_u32).collect()
 }
 
 /// Every text of a document with something before it.

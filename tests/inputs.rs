@@ -81,11 +81,7 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
     let stale = |what: &str| {
         let ran = machine.run(&["check", "--from", profiles, "--format", "json"]);
         let report = ran.json();
-        let findings = report.0["findings"].as_array().unwrap().iter();
-        let told = findings.filter(|finding| finding["code"] == "profile-stale");
-        let told: Vec<&str> = told
-            .map(|finding| finding["message"].as_str().unwrap())
-            .collect();
+        let told = report.fields("profile-stale", "message");
         match what {
             "" => assert!(told.is_empty(), "{told:?}"),
             _ => assert!(
@@ -177,21 +173,15 @@ fn python_machine() -> Machine {
         "source = \"kernels/a.cu\"",
         "run = [\"python3\", \"bench/bench.py\"]\ninputs = [\"bench/data.txt\"]",
     );
+    let bench = "import json, ops.gemm as gemm\nfrom late import *\ngemm.say()\n";
+    let gemm = "from . import (\n    words,\n)\ndef say():\n    words.say()\n";
+    let words = "def say():\n    print('variant: baseline\\nrecorded: h200')\n";
     for (file, text) in [
         ("bench/data.txt", ""),
-        (
-            "bench/bench.py",
-            "import json, ops.gemm as gemm\nfrom late import *\ngemm.say()\n",
-        ),
+        ("bench/bench.py", bench),
         ("bench/ops/__init__.py", ""),
-        (
-            "bench/ops/gemm.py",
-            "from . import (\n    words,\n)\ndef say():\n    words.say()\n",
-        ),
-        (
-            "bench/ops/words.py",
-            "def say():\n    print('variant: baseline\\nrecorded: h200')\n",
-        ),
+        ("bench/ops/gemm.py", gemm),
+        ("bench/ops/words.py", words),
         ("bench/ops/unused.py", ""),
         ("bench/late.py", "import importlib\n"),
         ("json.py", ""),

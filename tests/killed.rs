@@ -2,7 +2,7 @@
 //! is there, or the new as a whole, and the next command works. `SPARSEK_GATE_KILLS=1000` kills each
 //! of them that often, and fills the disk at every write.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,79 +26,86 @@ const PROFILES: &str = ".sparsek-gate/profiles";
 /// Files by path, with their hashes.
 type Contents = BTreeMap<PathBuf, String>;
 
+/// A project that is locked from two sets of recordings in turn.
+struct Locks {
+    project: Project,
+    /// What it is locked from, and what it is to be locked from.
+    state: Cell<Option<&'static str>>,
+    wanted: Cell<&'static str>,
+}
+
+impl Locks {
+    fn new() -> Locks {
+        Locks {
+            project: locking::project(),
+            state: Cell::new(None),
+            wanted: Cell::new(RECORDED),
+        }
+    }
+
+    fn start(&self) -> Command {
+        self.wanted.set(other_than(self.state.get()));
+        locking::lock(&self.project, self.wanted.get())
+    }
+
+    /// The old baselines are there, or the new ones.
+    #[track_caller]
+    fn look(&self, succeeded: bool) {
+        let found = locked_from(&self.project, "baselines");
+        let is_new = found == Some(self.wanted.get());
+        assert!(
+            is_new || !succeeded && found == self.state.get(),
+            "{found:?}"
+        );
+        self.state.set(found);
+    }
+}
+
 #[test]
 fn a_lock_that_is_killed_leaves_the_old_baselines_or_the_new_ones() {
-    let project = locking::project();
-    let state = RefCell::new(None);
-    let wanted = RefCell::new(RECORDED);
-    let start = || {
-        *wanted.borrow_mut() = other_than(*state.borrow());
-        locking::lock(&project, *wanted.borrow())
-    };
-    let runs = RefCell::new(0_u32);
+    let locks = Locks::new();
+    let project = &locks.project;
+    let runs = Cell::new(0_u32);
+    let start = || locks.start();
     kill_at_random("baseline --lock", kills(6), start, |ended| {
-        let found = locked_from(&project, "baselines");
-        let old = *state.borrow();
-        assert!(found == old || found == Some(*wanted.borrow()), "{found:?}");
-        assert!(!ended || found == Some(*wanted.borrow()));
-        *runs.borrow_mut() += 1;
-        if matches!(*runs.borrow() % 18, 1 | 5 | 11) {
+        locks.look(ended);
+        runs.set(runs.get() + 1);
+        if matches!(runs.get() % 18, 1 | 5 | 11) {
             // A command may finish what a killed one began.
             project.run("baseline --verify");
-            let seen = locked_from(&project, "baselines");
-            assert!(seen == found || (found.is_none() && seen == Some(*wanted.borrow())));
-            assert_eq!(leftovers(&project), Vec::<String>::new());
-            if *runs.borrow() % 18 != 1 {
+            let (found, seen) = (locks.state.get(), locked_from(project, "baselines"));
+            assert!(seen == found || (found.is_none() && seen == Some(locks.wanted.get())));
+            assert_eq!(leftovers(project), Vec::<String>::new());
+            if runs.get() % 18 != 1 {
                 // The next one is a first lock.
                 let _ = fs::remove_dir_all(project.path("baselines"));
             }
+            locks.state.set(locked_from(project, "baselines"));
         }
-        *state.borrow_mut() = locked_from(&project, "baselines");
     });
-    let again = locking::lock(&project, RECORDED).status().unwrap();
+    let again = locking::lock(project, RECORDED).status().unwrap();
     assert!(again.success());
-    assert_eq!(locked_from(&project, "baselines"), Some(RECORDED));
-    assert_eq!(leftovers(&project), Vec::<String>::new());
+    assert_eq!(locked_from(project, "baselines"), Some(RECORDED));
+    assert_eq!(leftovers(project), Vec::<String>::new());
 }
 
 #[test]
 fn an_interrupt_ends_a_command_with_130_and_what_was_there_is_there() {
-    let project = locking::project();
-    let state = RefCell::new(None);
-    let wanted = RefCell::new(RECORDED);
-    let start = || {
-        *wanted.borrow_mut() = other_than(*state.borrow());
-        locking::lock(&project, *wanted.borrow())
-    };
+    let locks = Locks::new();
+    let start = || locks.start();
     interrupt_at_random("baseline --lock", kills(6), start, |ended| {
-        let expected = match ended {
-            true => Some(*wanted.borrow()),
-            false => *state.borrow(),
-        };
-        let found = locked_from(&project, "baselines");
-        assert!(found == expected, "{ended}: {found:?}");
-        *state.borrow_mut() = found;
+        let before = locks.state.get();
+        locks.look(ended);
+        assert!(ended || locks.state.get() == before);
     });
     let (to_strip, whole) = to_strip();
-    interrupt_at_random(
-        "strip",
-        kills(6),
-        || strip(&to_strip),
-        |ended| {
-            let copy = to_strip.path("to");
-            assert_eq!(copy.exists(), ended);
-            if ended {
-                assert_eq!(contents(&copy), whole);
-                fs::remove_dir_all(copy).unwrap();
-            }
-        },
-    );
+    let start = || strip(&to_strip);
+    interrupt_at_random("strip", kills(6), start, |ended| {
+        assert_eq!(to_strip.path("to").exists(), ended);
+        whole_or_none(&to_strip, &whole, ended);
+    });
     let checked = Project::locked();
-    let check = || {
-        let mut check = checked.gate();
-        check.args(["check", "--from", RECORDED]);
-        check
-    };
+    let check = || checked.gate_of("check --from recorded");
     interrupt_at_random("check --from", kills(6), check, |_| {});
 }
 
@@ -106,13 +113,13 @@ fn an_interrupt_ends_a_command_with_130_and_what_was_there_is_there() {
 fn to_strip() -> (Project, Contents) {
     let project = Project::empty();
     let recorded = handed_over().join("h200/bsr_gemm/cp_async");
+    fs::create_dir_all(project.path("from")).unwrap();
     for name in [
         "capture-1.ncu-rep", "capture-1.csv", "profile.json", "static.json",
     ] {
-        fs::create_dir_all(project.path("from")).unwrap();
         fs::copy(recorded.join(name), project.path("from").join(name)).unwrap();
     }
-    Ran::of(&strip(&project).output().unwrap()).exits(0);
+    Ran::by(&mut strip(&project)).exits(0);
     let whole = contents(&project.path("to"));
     assert_eq!(whole.len(), 4);
     fs::remove_dir_all(project.path("to")).unwrap();
@@ -120,9 +127,7 @@ fn to_strip() -> (Project, Contents) {
 }
 
 fn strip(project: &Project) -> Command {
-    let mut command = project.gate();
-    command.args(["strip", "from", "to"]);
-    command
+    project.gate_of("strip from to")
 }
 
 /// There is a whole copy, or none; it is removed.
@@ -139,17 +144,13 @@ fn whole_or_none(project: &Project, whole: &Contents, succeeded: bool) {
 #[test]
 fn strip_that_is_killed_leaves_a_whole_copy_or_none() {
     let (project, whole) = to_strip();
-    kill_at_random(
-        "strip",
-        kills(4),
-        || strip(&project),
-        |ended| {
-            whole_or_none(&project, &whole, ended);
-            // The copy is removed there.
-            wait_until_it_has(&project.path(""), &["from"]);
-        },
-    );
-    Ran::of(&strip(&project).output().unwrap()).exits(0);
+    let start = || strip(&project);
+    kill_at_random("strip", kills(4), start, |ended| {
+        whole_or_none(&project, &whole, ended);
+        // The copy is removed there.
+        wait_until_it_has(&project.path(""), &["from"]);
+    });
+    Ran::by(&mut start()).exits(0);
 }
 
 fn id(name: &str) -> VariantId {
@@ -186,57 +187,59 @@ kernels = "regex:^bsr_gemm_"
 run = ["true"]
 "#;
 
-/// A project that imports one of two reports, and the profiles of both.
-fn imported() -> (Project, [Option<String>; 2]) {
-    let project = Project::empty();
-    project.write("config.toml", IMPORTS);
-    let sets = [0, 1].map(|turn| {
-        Ran::of(&import(&project, turn).output().unwrap()).exits(0);
-        recorded(&project.path(PROFILES), "bsr_gemm/cp_async")
-    });
-    assert_ne!(sets[0], sets[1]);
-    (project, sets)
+/// A project that imports one of two reports in turn.
+struct Imports {
+    project: Project,
+    /// The profiles of both, and which is there.
+    sets: [Option<String>; 2],
+    state: Cell<usize>,
+}
+
+impl Imports {
+    fn new() -> Imports {
+        let project = Project::empty();
+        project.write("config.toml", IMPORTS);
+        let sets = [0, 1].map(|turn| {
+            Ran::by(&mut import(&project, turn)).exits(0);
+            recorded(&project.path(PROFILES), "bsr_gemm/cp_async")
+        });
+        assert_ne!(sets[0], sets[1]);
+        Imports {
+            project,
+            sets,
+            state: Cell::new(1),
+        }
+    }
+
+    fn start(&self) -> Command {
+        import(&self.project, 1 - self.state.get())
+    }
+
+    /// The old profile is there, or the new one.
+    #[track_caller]
+    fn look(&self, succeeded: bool) {
+        let found = recorded(&self.project.path(PROFILES), "bsr_gemm/cp_async");
+        let which = self.sets.iter().position(|set| *set == found).unwrap();
+        assert!(!succeeded || which != self.state.get());
+        self.state.set(which);
+    }
 }
 
 fn import(project: &Project, turn: usize) -> Command {
     let recorded = handed_over().join("h200/bsr_gemm/cp_async");
-    let mut command = project.gate();
+    let mut command = project.gate_of("import --variant bsr_gemm/cp_async");
+    command.arg(recorded.join(format!("capture-{}.ncu-rep", turn + 1)));
     command
-        .arg("import")
-        .arg(recorded.join(format!("capture-{}.ncu-rep", turn + 1)))
-        .args(["--variant", "bsr_gemm/cp_async"]);
-    command
-}
-
-/// After an import of the other report: the number of the one that is read.
-fn of_import(
-    project: &Project,
-    sets: &[Option<String>; 2],
-    state: &RefCell<usize>,
-    succeeded: bool,
-) {
-    let found = recorded(&project.path(PROFILES), "bsr_gemm/cp_async");
-    let old = *state.borrow();
-    let which = sets.iter().position(|set| *set == found);
-    assert!(which.is_some(), "neither the old nor the new: {found:?}");
-    let which = which.unwrap();
-    assert!(
-        !succeeded || which != old,
-        "it succeeded, and wrote nothing"
-    );
-    *state.borrow_mut() = which;
 }
 
 #[test]
 fn an_import_that_is_killed_leaves_the_old_profile_or_the_new_one() {
-    let (project, sets) = imported();
-    let state = RefCell::new(1);
-    let start = || import(&project, 1 - *state.borrow());
-    kill_at_random("import", kills(6), start, |ended| {
-        of_import(&project, &sets, &state, ended);
-    });
-    Ran::of(&start().output().unwrap()).exits(0);
-    let checked = project.run(&["check", "--from", PROFILES, "--format", "json", "cp_async"]);
+    let imports = Imports::new();
+    let start = || imports.start();
+    kill_at_random("import", kills(6), start, |ended| imports.look(ended));
+    Ran::by(&mut start()).exits(0);
+    let check = ["check", "--from", PROFILES, "--format", "json", "cp_async"];
+    let checked = imports.project.run(&check);
     assert!(!checked.json().denies("profile-missing"));
 }
 
@@ -244,121 +247,72 @@ fn profile(machine: &Machine) -> Command {
     machine.gate("profile --format json")
 }
 
+/// After a run: whole, and never none once there was one. The time in it makes each its own.
+#[track_caller]
+fn whole_profile(machine: &Machine, state: &RefCell<Option<String>>, succeeded: bool) {
+    wait_for_orphans(&machine.path(""));
+    let found = recorded(&machine.path(PROFILES), "bsr_gemm/baseline");
+    assert!(found.is_some());
+    assert!(!succeeded || found != *state.borrow());
+    *state.borrow_mut() = found;
+}
+
 #[test]
 fn a_profile_that_is_killed_leaves_the_old_profile_or_the_new_one() {
     let machine = Machine::new();
     let state = RefCell::new(None);
-    let runs = RefCell::new(0_u32);
-    let folder = machine.project.path("");
-    kill_at_random(
-        "profile",
-        kills(4),
-        || profile(&machine),
-        |ended| {
-            wait_for_orphans(&folder);
-            // Whole, and never none once there was one. The time in it makes each its own.
-            let found = recorded(&folder.join(PROFILES), "bsr_gemm/baseline");
-            assert!(found.is_some());
-            assert!(!ended || found != *state.borrow());
-            *state.borrow_mut() = found;
-            *runs.borrow_mut() += 1;
-            if runs.borrow().is_multiple_of(25) {
-                machine
-                    .run(&["check", "--from", PROFILES])
-                    .ends(4, "new-baseline");
-            }
-        },
-    );
-    machine
-        .run(&["check", "--from", PROFILES])
-        .ends(4, "new-baseline");
+    let start = || profile(&machine);
+    kill_at_random("profile", kills(4), start, |ended| {
+        whole_profile(&machine, &state, ended);
+    });
+    let checked = machine.run(&["check", "--from", PROFILES]);
+    checked.ends(4, "new-baseline");
     machine.lock_measured();
 }
 
 #[test]
 fn a_full_disk_ends_a_lock_and_nothing_is_lost() {
-    let project = locking::project();
-    let state = RefCell::new(None);
-    let wanted = RefCell::new(RECORDED);
+    let locks = Locks::new();
     let start = || {
-        *wanted.borrow_mut() = other_than(*state.borrow());
-        let mut command = locking::lock(&project, *wanted.borrow());
-        command.stdout(std::process::Stdio::piped());
-        command.stderr(std::process::Stdio::piped());
+        let mut command = locks.start();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    fill_the_disk(
-        "baseline --lock",
-        &project.path(""),
-        8,
-        start,
-        |at, ended| {
-            let found = locked_from(&project, "baselines");
-            let old = *state.borrow();
-            assert!(
-                found == old || found == Some(*wanted.borrow()),
-                "{at}: {found:?}"
-            );
-            assert!(!ended || found == Some(*wanted.borrow()), "{at}");
-            *state.borrow_mut() = found;
-        },
-    );
-    project.run("baseline --verify").exits(0);
+    let folder = locks.project.path("");
+    let look = |_, ended| locks.look(ended);
+    fill_the_disk("baseline --lock", &folder, 8, start, look);
+    locks.project.run("baseline --verify").exits(0);
 }
 
 #[test]
 fn a_full_disk_ends_a_strip_or_an_import_and_nothing_is_lost() {
     let (project, whole) = to_strip();
-    fill_the_disk(
-        "strip",
-        &project.path(""),
-        8,
-        || strip(&project),
-        |_, ended| {
-            whole_or_none(&project, &whole, ended);
-        },
-    );
+    let folder = project.path("");
+    let look = |_, ended| whole_or_none(&project, &whole, ended);
+    fill_the_disk("strip", &folder, 8, || strip(&project), look);
     // Only what was there before is there: no half copy stays on the full disk.
-    let left: Vec<_> = contents(&project.path("")).into_keys().collect();
+    let left: Vec<_> = contents(&folder).into_keys().collect();
     assert!(left.iter().all(|path| path.starts_with("from")), "{left:?}");
-    let (project, sets) = imported();
-    let state = RefCell::new(1);
-    let start = || import(&project, 1 - *state.borrow());
-    fill_the_disk("import", &project.path(""), 10, start, |_, ended| {
-        of_import(&project, &sets, &state, ended);
-    });
+    let imports = Imports::new();
+    let folder = imports.project.path("");
+    let look = |_, ended| imports.look(ended);
+    fill_the_disk("import", &folder, 10, || imports.start(), look);
 }
 
 #[test]
 fn a_full_disk_ends_a_profile_and_the_earlier_one_is_kept() {
     let machine = Machine::new();
-    let folder = machine.project.path("");
     let state = RefCell::new(None);
-    fill_the_disk(
-        "profile",
-        &folder,
-        6,
-        || profile(&machine),
-        |at, ended| {
-            wait_for_orphans(&folder);
-            let found = recorded(&folder.join(PROFILES), "bsr_gemm/baseline");
-            assert!(found.is_some(), "write {at}");
-            assert!(!ended || found != *state.borrow(), "write {at}");
-            *state.borrow_mut() = found;
-        },
-    );
+    let look = |_, ended| whole_profile(&machine, &state, ended);
+    fill_the_disk("profile", &machine.path(""), 6, || profile(&machine), look);
 }
 
 #[test]
 fn a_full_disk_ends_the_report_of_a_check_and_the_earlier_report_is_kept() {
     let project = Project::locked();
-    let start = || {
-        let mut command = project.gate();
-        command.args(["check", "--from", RECORDED]);
-        command.args(["--report", "outcome.json", "--report", "report.md"]);
-        command
-    };
-    Ran::of(&start().output().unwrap()).exits(0);
+    let start =
+        || project.gate_of("check --from recorded --report outcome.json --report report.md");
+    Ran::by(&mut start()).exits(0);
     let reports = ["outcome.json", "report.md"];
     let whole = reports.map(|name| project.read(name));
     let few = if is_long() { 1000 } else { 4 };
@@ -398,18 +352,15 @@ fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
     let mut gate = machine.gate(&[]);
     let program = PathBuf::from(gate.get_program());
     let mut command = Command::new("unshare");
-    command
-        .args(["-rm", "sh", "-c", SMALL_DISK, "sh"])
-        .arg(program)
-        .arg(machine.project.path(PROFILES))
-        .current_dir(machine.project.path(""));
+    command.args(["-rm", "sh", "-c", SMALL_DISK, "sh"]);
+    command.arg(program).arg(machine.path(PROFILES));
     for (name, value) in gate.env_remove("CI").get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    Ran::of(&command.output().unwrap())
+    Ran::by(command.current_dir(machine.path("")))
         .says("kept, exit code 3")
         .says("No space left on device")
         .says("free space on the disk of this path")
@@ -419,59 +370,45 @@ fn a_disk_that_the_profiler_fills_ends_a_profile_and_the_earlier_one_is_kept() {
 #[test]
 fn a_command_that_must_not_wait_for_another_one_ends_with_3_and_names_it() {
     let machine = Machine::new();
-    Ran::of(&machine.gate("profile").output().unwrap()).exits(0);
-    let folder = fs::File::open(machine.project.path(PROFILES)).unwrap();
-    let ends = |arguments: &[&str], code: i32| {
-        let arguments = [arguments, &["--no-wait"]].concat();
-        let ran = Ran::of(&machine.gate(&arguments).output().unwrap());
-        if code == 3 {
-            let own = format!(
-                "another sparsek-gate (process {}) works in",
-                std::process::id()
-            );
-            assert!(ran.err.contains(&own), "{}", ran.err);
-        }
-        ran.exits(code);
+    machine.run("profile").exits(0);
+    let folder = fs::File::open(machine.path(PROFILES)).unwrap();
+    let own = std::process::id();
+    let own = format!("another sparsek-gate (process {own}) works in");
+    let ends = |arguments: &str, code: i32| {
+        let ran = machine.run(&format!("{arguments} --no-wait"));
+        ran.ends(code, if code == 3 { &own } else { "" });
     };
-    let lock = ["baseline", "--lock", "--reason", "r", "--who", "tests"];
-    let reads = [
-        "check", "--baseline-ref", "none", "--from", ".sparsek-gate/profiles",
-    ];
+    let reads = format!("check --baseline-ref none --from {PROFILES}");
     folder.lock_shared().unwrap();
-    ends(&["profile"], 3);
-    ends(&lock, 0);
+    ends("profile", 3);
+    ends(LOCK, 0);
     ends(&reads, 0);
     folder.lock().unwrap();
-    for arguments in [
-        &lock[..],
-        &reads,
-        &["strip", ".sparsek-gate/profiles", "copy"],
-    ] {
+    for arguments in [LOCK, &reads, &format!("strip {PROFILES} copy")] {
         ends(arguments, 3);
     }
     folder.unlock().unwrap();
-    ends(&["profile"], 0);
+    ends("profile", 0);
 }
+
+const LOCK: &str = "baseline --lock --reason r --who tests";
 
 #[test]
 fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
     let machine = Machine::new();
-    let lock = ["baseline", "--lock", "--reason", "r", "--who", "tests"];
-    for first in [&["profile"][..], &lock] {
-        Ran::of(&machine.gate(first).output().unwrap()).exits(0);
+    for first in ["profile", LOCK] {
+        machine.run(first).exits(0);
     }
-    let check = ["check", "--baseline-ref", "none"];
-    let strip = ["strip", ".sparsek-gate/profiles"];
-    let strips: [&[&str]; 2] = ["one", "two"].map(|to| &*[&strip[..], &[to]].concat().leak());
-    let archive = ["archive", "--output", "packed.tar.zst"];
-    let pairs: [[&[&str]; 2]; 7] = [
-        [&["profile"], strips[0]],
-        [strips[1], &lock],
-        [&archive, &["profile"]],
-        [&["profile"], &["profile"]],
-        [&["profile"], &lock],
-        [&check, &["profile"]],
-        [&check, &check],
+    let check = "check --baseline-ref none";
+    let strips = ["one", "two"].map(|to| format!("strip {PROFILES} {to}"));
+    let pairs = [
+        ["profile", &strips[0]],
+        [&strips[1], LOCK],
+        ["archive --output packed.tar.zst", "profile"],
+        ["profile", "profile"],
+        ["profile", LOCK],
+        [check, "profile"],
+        [check, check],
     ];
     let both = |commands: [Command; 2], later: Duration| {
         let started = commands.map(|mut command| {
@@ -480,20 +417,17 @@ fn two_commands_in_one_folder_take_turns_and_what_is_left_is_that_of_one() {
             std::thread::sleep(later);
             started
         });
-        started.map(|child| Ran::of(&child.wait_with_output().unwrap()))
+        for child in started {
+            Ran::of(&child.wait_with_output().unwrap()).exits(0);
+        }
     };
     let delays = [0, 300].map(Duration::from_millis);
     for (pair, later) in pairs.into_iter().zip(delays.into_iter().cycle()) {
-        for ran in both(pair.map(|arguments| machine.gate(arguments)), later) {
-            ran.exits(0);
-        }
+        both(pair.map(|arguments| machine.gate(arguments)), later);
     }
     for later in delays {
-        let (project, sets) = imported();
-        for ran in both([0, 1].map(|set| import(&project, set)), later) {
-            ran.exits(0);
-        }
-        let found = recorded(&project.path(PROFILES), "bsr_gemm/cp_async");
-        assert!(sets.contains(&found));
+        let imports = Imports::new();
+        both([0, 1].map(|set| import(&imports.project, set)), later);
+        imports.look(false);
     }
 }

@@ -2,14 +2,13 @@
 //! stand-ins; the kernel records are those that the injected library wrote on an H200.
 
 use std::fs;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::common::stand_in::{Sources, compiled};
+use crate::common::stand_in::{Machine, Sources, compiled};
 use crate::common::{self, Arguments, Project, Ran, Report, aloud, install, repository};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use sparsek_gate::capture::kernel_records::{Incomplete, ProcessRecords};
 
 const CONFIG: &str = r#"
@@ -93,98 +92,59 @@ done <"$RECORDS/cp_async.process" >"$SPARSEK_GATE_KERNEL_RECORDS.$$"
 }
 
 /// A machine with an H200 on which ncu may not read the counters, as far as the program sees.
-struct Machine {
-    project: Project,
-    driver: &'static Path,
+fn machine() -> Machine {
+    let machine = of(Project::empty());
+    machine.write("config.toml", format!("{}{CONFIG}", common::ENV_PASS));
+    let ignored = ".sparsek-gate/\n/tmp/\n/denied\n/journal*\n";
+    machine.write(".gitignore", ignored);
+    for (name, from) in [
+        ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
+        ("libcupti.so.13", stand_ins().join("libcupti.so.13")),
+    ] {
+        install(&from, &machine.path(name));
+    }
+    machine.write("cp_async.sh", program(0, ""));
+    machine.write("journal", "");
+    machine.commit();
+    machine
 }
 
-impl Machine {
-    fn new() -> Machine {
-        let driver = stand_ins();
-        let project = Project::empty();
-        fs::create_dir(project.path("tmp")).unwrap();
-        project.write("config.toml", format!("{}{CONFIG}", common::ENV_PASS));
-        project.write(".gitignore", ".sparsek-gate/\n/tmp/\n/denied\n");
-        for (name, from) in [
-            ("denied-ncu", repository().join("tests/gpu/denied-ncu")),
-            ("libcupti.so.13", driver.join("libcupti.so.13")),
-        ] {
-            install(&from, &project.path(name));
-        }
-        project.write("cp_async.sh", program(0, ""));
-        project.write("tmp/journal", "");
-        let machine = Machine { project, driver };
-        machine.commit();
-        machine
-    }
-
-    fn accepting(tier: &str) -> Machine {
-        let machine = Machine::new();
-        let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
-        machine.configure("[profile]", &accepted);
-        machine.commit();
-        machine
-    }
-
-    fn locked() -> Machine {
-        static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
-            let machine = Machine::accepting("kernel-times");
-            machine.run("profile").exits(0);
-            machine.lock().exits(0);
-            machine.commit();
-            machine.project.packed()
-        });
-        Machine {
-            project: Project::unpacked(&LOCKED),
-            driver: stand_ins(),
-        }
-    }
-
-    fn lock(&self) -> Ran {
-        self.run("baseline --lock --reason first --who tester")
-    }
-
-    fn command(&self, arguments: impl Arguments) -> Command {
-        let mut command = self.project.gate();
-        command
-            .args(arguments.list())
-            .env("LD_LIBRARY_PATH", self.driver)
-            .env("RECORDS", repository().join("tests/data/cupti"))
-            .env("JOURNAL", self.path("tmp/journal"))
-            .env("TMPDIR", self.path("tmp"))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env_remove("CUDA_VISIBLE_DEVICES");
-        command
-    }
-
-    fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::by(&mut self.command(arguments))
-    }
-
-    fn profile(&self, code: i32) -> Report {
-        self.run("profile --format json").exits(code).json()
-    }
-
-    #[track_caller]
-    fn check(&self, arguments: &[&str], code: i32) -> Report {
-        let all = [&["check", "--format", "json"], arguments].concat();
-        self.run(&all).exits(code).json()
-    }
+fn of(project: Project) -> Machine {
+    let records = repository().join("tests/data/cupti").display().to_string();
+    Machine::of(project, &[stand_ins()]).with("RECORDS", &records)
 }
 
-impl Deref for Machine {
-    type Target = Project;
+fn accepting(tier: &str) -> Machine {
+    let machine = machine();
+    let accepted = format!("[profile]\naccept_tiers = [\"{tier}\"]");
+    machine.configure("[profile]", &accepted);
+    machine.commit();
+    machine
+}
 
-    fn deref(&self) -> &Project {
-        &self.project
-    }
+fn locked() -> Machine {
+    static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let machine = accepting("kernel-times");
+        machine.lock_measured();
+        machine.commit();
+        machine.packed()
+    });
+    of(Project::unpacked(&LOCKED))
+}
+
+fn lock(machine: &Machine) -> Ran {
+    machine.run("baseline --lock --reason first --who tester")
+}
+
+fn profile(machine: &Machine, code: i32) -> Report {
+    let ran = machine.run("profile --format json");
+    ran.exits(code).json()
 }
 
 #[test]
 fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
-    let machine = Machine::new();
-    let report = machine.profile(3);
+    let machine = machine();
+    let report = profile(&machine, 3);
     let mut denied = report.denied();
     denied.dedup();
     assert_eq!(denied, ["not-measured", "no-permission"]);
@@ -213,15 +173,15 @@ fn denied_counters_fail_and_what_was_measured_all_the_same_is_labelled() {
             }]
         })
     );
-    assert_eq!(machine.read("tmp/journal").lines().count(), 2);
-    let refused = machine.lock().exits(3);
+    assert_eq!(machine.read("journal").lines().count(), 2);
+    let refused = lock(&machine).exits(3);
     assert!(refused.out.contains("no-permission"), "{}", refused.out);
     assert!(!machine.path("baselines").exists());
 }
 
 #[test]
 fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
-    let machine = Machine::locked();
+    let machine = locked();
     let values = "duration: 261035.87\ndynamic_shared_bytes: 75776.00\n";
     assert_eq!(machine.read(LOCKED), values);
     let verify = "baseline --verify --captures .sparsek-gate/profiles";
@@ -253,22 +213,22 @@ fn an_accepted_tier_is_measured_locked_and_passes_with_a_warning() {
 
 #[test]
 fn wrong_numbers_in_a_measured_process_fail_on_every_tier() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let reports =
         |correct: bool| format!("echo '{{\"correct\": {correct}}}' >\"$SPARSEK_GATE_RESULT\"");
     machine.write("cp_async.sh", program(0, &reports(true)));
-    machine.profile(0);
-    let profile = machine.json(PROFILE);
-    let captures = profile["provenance"]["captures"].as_array().unwrap();
+    profile(&machine, 0);
+    let measured = machine.json(PROFILE);
+    let captures = measured["provenance"]["captures"].as_array().unwrap();
     assert!(captures.iter().all(|capture| capture["checked"] == true));
     machine.write("cp_async.sh", program(0, &reports(false)));
-    assert!(machine.profile(5).denies("wrong-numbers"));
+    assert!(profile(&machine, 5).denies("wrong-numbers"));
     assert!(!machine.path(PROFILE).exists());
 }
 
 #[test]
 fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails() {
-    let machine = Machine::locked();
+    let machine = locked();
     fs::remove_file(machine.path("denied")).unwrap();
     let report = machine.check(&["--against", "HEAD", "--measure-all"], 0);
     assert_eq!(report.variant("cp_async")["mode"], "against");
@@ -286,32 +246,42 @@ fn side_by_side_on_kernel_times_unchanged_code_passes_and_a_slower_kernel_fails(
 
 /// The starts and the beginnings and ends of the work of the measured processes, in their order.
 fn journal(machine: &Machine) -> Vec<String> {
-    let journal = machine.read("tmp/journal");
+    let journal = machine.read("journal");
     let lines = journal.lines().filter(|line| *line != "run");
     lines.map(str::to_owned).collect()
 }
 
-/// `compare` of `cp_async.sh` with itself, on a machine whose ncu may not read the counters.
-fn compare_with_itself(machine: &Machine) -> Command {
-    let project = &machine.project;
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}:{path}", project.path("bin").display());
-    fs::create_dir_all(project.path("bin")).unwrap();
-    fs::create_dir_all(project.path("lib64")).unwrap();
+/// The program where no configuration says where ncu and libcupti are.
+fn unconfigured(machine: &Machine, arguments: impl Arguments) -> Command {
     for (from, to) in [
-        ("denied-ncu", "bin/ncu"),
-        ("libcupti.so.13", "lib64/libcupti.so.13"),
+        ("denied-ncu", "toolkit/bin/ncu"),
+        ("libcupti.so.13", "toolkit/lib64/libcupti.so.13"),
     ] {
-        fs::copy(project.path(from), project.path(to)).unwrap();
+        if !machine.path(to).exists() {
+            install(&machine.path(from), &machine.path(to));
+        }
     }
-    let _ = fs::remove_file(project.path("config.toml"));
-    project.write("tmp/journal", "");
-    let program = "sh cp_async.sh --mode profile";
-    let kernels = common::words("--kernels regex:^bsr_gemm_ --env-pass JOURNAL,RECORDS");
-    let arguments = [&["compare", program, program][..], &kernels].concat();
-    let mut command = machine.command(&arguments);
-    command.env("CUDA_HOME", project.path("")).env("PATH", path);
+    let _ = fs::remove_file(machine.path("config.toml"));
+    let path = std::env::var("PATH").unwrap();
+    let own = machine.path("toolkit/bin");
+    let mut command = machine.gate(arguments);
+    command.env("CUDA_HOME", machine.path("toolkit"));
+    command.env("PATH", format!("{}:{path}", own.display()));
     command
+}
+
+/// `compare` of `cp_async.sh` with other programs, on a machine whose ncu may not read the counters.
+fn compare(machine: &Machine, more: &[&str]) -> Command {
+    let base = [
+        "compare", "--env-pass", "JOURNAL,RECORDS", "--kernels", "regex:^bsr_gemm_",
+        "sh cp_async.sh --mode profile",
+    ];
+    unconfigured(machine, &[&base, more].concat())
+}
+
+fn compare_with_itself(machine: &Machine) -> Command {
+    machine.write("journal", "");
+    compare(machine, &["sh cp_async.sh --mode profile"])
 }
 
 fn compared(machine: &Machine) -> Ran {
@@ -320,7 +290,7 @@ fn compared(machine: &Machine) -> Ran {
 
 #[test]
 fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_cannot_be_held() {
-    let machine = Machine::new();
+    let machine = machine();
     let works = "echo begins >>\"$JOURNAL\"; sleep 0.05; echo ends >>\"$JOURNAL\"";
     let held = program(0, "echo starts >>\"$JOURNAL\"").replace(HOLD, &format!("{HOLD}\n{works}"));
     let held = format!("{held}echo leaves >>\"$JOURNAL\"\n");
@@ -329,22 +299,14 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     let lines = journal(&machine);
     let at = |wanted: &str| lines.iter().position(|line| line == wanted).unwrap();
     assert_eq!(lines[..2], ["starts", "starts"], "{lines:?}");
-    let works: Vec<&str> = lines
-        .iter()
-        .map(String::as_str)
-        .filter(|it| ["begins", "ends"].contains(it))
-        .collect();
-    assert!(
-        works.chunks(2).all(|pair| pair == ["begins", "ends"]),
-        "{lines:?}"
-    );
+    let mut works = lines.clone();
+    works.retain(|it| ["begins", "ends"].contains(&it.as_str()));
+    let in_turn = works.chunks(2).all(|pair| pair == ["begins", "ends"]);
+    assert!(in_turn, "{lines:?}");
     // Both of the first window have worked before one of them leaves.
     let before = lines[..at("leaves")].iter();
-    assert_eq!(
-        before.filter(|line| *line == "ends").count(),
-        2,
-        "{lines:?}"
-    );
+    let ends = before.filter(|line| *line == "ends");
+    assert_eq!(ends.count(), 2, "{lines:?}");
 
     // Nothing holds it, as where another library in the program gets the calls.
     let alone = held.replace(HOLD, "").replace("; echo turn 0 1000 0", "");
@@ -353,18 +315,14 @@ fn programs_start_together_and_work_in_turn_and_one_after_the_other_where_they_c
     assert!(ran.err.contains("cannot be held"), "{}", ran.err);
     let lines = journal(&machine);
     // What two processes left that ran side by side does not count.
-    let alone = &lines[lines.len() - 24..];
-    assert!(
-        alone
-            .chunks(4)
-            .all(|one| one == ["starts", "begins", "ends", "leaves"]),
-        "{lines:?}"
-    );
+    let mut alone = lines[lines.len() - 24..].chunks(4);
+    let one = ["starts", "begins", "ends", "leaves"];
+    assert!(alone.all(|each| each == one), "{lines:?}");
 }
 
 #[test]
 fn a_program_that_runs_in_the_turn_of_another_is_not_measured_beside_others() {
-    let machine = Machine::new();
+    let machine = machine();
     // Once one works, those that wait are woken.
     let wakes = "kill -CONT $(cat \"$JOURNAL\") 2>/dev/null; sleep 0.2";
     let held = program(0, "echo $$ >>\"$JOURNAL\"").replace("echo run", "echo $$");
@@ -408,7 +366,7 @@ done <"$RECORDS/cp_async.process" >>"$own"
 
 #[test]
 fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn() {
-    let machine = Machine::new();
+    let machine = machine();
     machine.write("cp_async.sh", computing(""));
     let ran = compared(&machine).exits(0);
     assert!(!ran.err.contains(" processes "), "{}", ran.err);
@@ -416,46 +374,33 @@ fn programs_that_leave_the_gpu_idle_compute_side_by_side_and_have_another_turn()
     // As many start together as there are cores, two at least.
     let together = lines.iter().take_while(|line| *line == "works").count();
     assert!(together >= 2, "{lines:?}");
-    let then = &lines[together..];
-    assert!(
-        then[..together].iter().all(|line| line == "computed"),
-        "{lines:?}"
-    );
-    assert!(
-        then[together..2 * together]
-            .iter()
-            .all(|line| line == "again"),
-        "{lines:?}"
-    );
+    for (at, what) in [(1, "computed"), (2, "again")] {
+        let mut then = lines[at * together..(at + 1) * together].iter();
+        assert!(then.all(|line| line == what), "{lines:?}");
+    }
 }
 
 #[test]
 fn what_others_write_between_two_turns_of_a_program_is_found() {
-    let machine = Machine::new();
+    let machine = machine();
     let all = "\"${SPARSEK_GATE_KERNEL_RECORDS%/*}\"/*.process.*";
-    let changes = format!("sed -i s/1000/1001/ {all}");
-    machine.write("cp_async.sh", computing(&changes));
-    compared(&machine)
-        .exits(5)
-        .says("changed while the program ran");
+    // Also a file of another that is gone.
+    for does in [format!("sed -i s/1000/1001/ {all}"), format!("rm -f {all}")] {
+        machine.write("cp_async.sh", computing(&does));
+        compared(&machine).ends(5, "changed while the program ran");
+    }
     let launches = "k 9 3000 3500 0 1 7 1 1 1 1 1 1 1 0 0 0 name";
     for line in [launches, "turn 0 5000 9", "idle 5000"] {
         let adds = format!("for one in {all}; do echo '{line}' >>$one; done");
         machine.write("cp_async.sh", computing(&adds));
-        let ran = compared(&machine);
         let expected = "each has one whole turn: its processes cannot be held at their first work on the GPU: one of them ran in the turn of another program";
-        assert!(ran.err.contains(expected), "{}", ran.err);
+        compared(&machine).says(expected);
     }
-    // A file of another is gone.
-    machine.write("cp_async.sh", computing(&format!("rm -f {all}")));
-    compared(&machine)
-        .exits(5)
-        .says("changed while the program ran");
 }
 
 #[test]
 fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
-    let machine = Machine::new();
+    let machine = machine();
     // Another process of it ends later than the first.
     let begins =
         "other=$SPARSEK_GATE_KERNEL_RECORDS.99999\necho 'process 99999 cupti 130001' >$other";
@@ -468,7 +413,7 @@ fn a_turn_is_over_once_all_processes_of_a_program_have_written_what_they_did() {
 
 #[test]
 fn a_program_that_fails_beside_others_is_measured_alone() {
-    let machine = Machine::new();
+    let machine = machine();
     // As where the memory of the GPU is too small for two.
     let claims =
         "exec 9>\"$JOURNAL.claimed\"\nflock -n 9 || { echo refused >>\"$JOURNAL\"; exit 3; }";
@@ -481,7 +426,7 @@ fn a_program_that_fails_beside_others_is_measured_alone() {
 
 #[test]
 fn a_program_that_waits_for_what_another_one_has_is_measured_after_it() {
-    let machine = Machine::new();
+    let machine = machine();
     let waits = "exec 9>\"$JOURNAL.claimed\"\nflock 9";
     machine.write("cp_async.sh", program(0, waits));
     let mut command = compare_with_itself(&machine);
@@ -491,34 +436,36 @@ fn a_program_that_waits_for_what_another_one_has_is_measured_after_it() {
 
 #[test]
 fn an_interrupt_while_programs_wait_for_their_turn_leaves_no_process() {
-    let machine = Machine::new();
+    let machine = machine();
     let never = "echo $$ >>\"$JOURNAL\"";
     let held = program(0, never).replace(HOLD, &format!("{HOLD}\nsleep 60"));
     machine.write("cp_async.sh", held);
     let mut run = compare_with_itself(&machine).spawn().unwrap();
-    let state = |pid: &str| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.ok()
-            .and_then(|stat| stat.split(' ').nth(2).map(str::to_owned))
-    };
-    while !journal(&machine)
-        .iter()
-        .any(|pid| state(pid).as_deref() == Some("T"))
-    {
+    let holds = |pid: &String| state_of(pid).as_deref() == Some("T");
+    while !journal(&machine).iter().any(holds) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let sent = Command::new("kill")
-        .args(["-INT", &run.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
+    send("-INT", run.id());
     assert_eq!(run.wait().unwrap().code(), Some(130));
     let pids = journal(&machine);
-    assert!(pids.iter().all(|pid| state(pid).is_none()), "{pids:?}");
+    assert!(pids.iter().all(|pid| state_of(pid).is_none()), "{pids:?}");
+}
+
+/// The state of a process, where there is one.
+fn state_of(pid: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.split(' ').nth(2).map(str::to_owned)
+}
+
+fn send(signal: &str, pid: u32) {
+    let mut kill = Command::new("kill");
+    let sent = kill.args([signal, &pid.to_string()]).status();
+    assert!(sent.unwrap().success());
 }
 
 #[test]
 fn an_accepted_tier_that_is_accepted_no_longer_fails_again() {
-    let machine = Machine::locked();
+    let machine = locked();
     let accepted = "accept_tiers = [\"kernel-times\"]\n";
     machine.configure(accepted, "");
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 3);
@@ -540,7 +487,7 @@ fn a_profile_of_one_tier_is_never_compared_with_a_baseline_of_another() {
     assert_eq!(report.0["variants"], json!([]));
 
     // Put into the folder of another tier by hand, it does not fit that folder.
-    let machine = Machine::locked();
+    let machine = locked();
     let folder = machine.path("baselines/nvidia-h200+kernel-times");
     fs::rename(folder, machine.path("baselines/nvidia-h200")).unwrap();
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 4);
@@ -565,10 +512,10 @@ it crashes | kill -SEGV $$ | 5 | program-failed | SIGSEGV
 "#;
     let cases = cases.replace(" RECORDED", &format!(" {recorded}"));
     let cases = cases.replace("RECORDS;", &format!("{records};"));
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     for [case, lines, code, finding, why] in common::rows(&cases) {
         machine.write("cp_async.sh", program(0, &lines));
-        let report = machine.profile(code.parse().unwrap());
+        let report = profile(&machine, code.parse().unwrap());
         assert_eq!(report.denied()[0], finding, "{case}");
         report.tells_all(&finding, &[&why]);
         // Why ncu did not measure is reported too, where it was tried.
@@ -579,29 +526,29 @@ it crashes | kill -SEGV $$ | 5 | program-failed | SIGSEGV
 
 #[test]
 fn a_setting_that_only_ncu_can_honour_leaves_the_tier_out_of_reach() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let with = CONFIG.replace("[profile]", "[profile]\ngraph_profiling = \"graph\"");
     machine.write("config.toml", with);
-    let report = machine.profile(3);
+    let report = profile(&machine, 3);
     assert_eq!(report.denied(), ["no-permission", "profiler-unsupported"]);
     report.tells_all("profiler-unsupported", &["a whole CUDA graph"]);
 }
 
 #[test]
 fn a_profiler_that_does_not_work_at_all_is_stepped_down_from_too() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let ncu = machine.read("denied-ncu");
     let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
     // As ncu says under gVisor.
     let text = "echo '==ERROR== Failed to initialize the profiler: LibraryNotLoaded'\nexit 1\n";
     fs::write(machine.path("denied-ncu"), format!("{before}{text}")).unwrap();
-    machine.profile(0);
+    profile(&machine, 0);
     assert_eq!(machine.json(PROFILE)["identity"]["tier"], "kernel-times");
 }
 
 #[test]
 fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let lone = "[suite.other.variant.lone]\nrun = [\"sh\", \"cp_async.sh\"]\n";
     let suite = format!("\n[suite.other]\nmetrics = [\"dram_bw\"]\n{lone}");
     machine.append("config.toml", &suite);
@@ -618,7 +565,7 @@ fn a_variant_of_which_no_lower_tier_measures_anything_is_denied() {
 
 #[test]
 fn other_failures_of_ncu_are_not_stepped_down_from() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let ncu = machine.read("denied-ncu");
     let (before, _) = ncu.split_once("echo '==ERROR==").unwrap();
     for (said, code, finding) in [
@@ -631,16 +578,16 @@ fn other_failures_of_ncu_are_not_stepped_down_from() {
     ] {
         let text = format!("{before}echo '{said}'\nexit 9\n");
         fs::write(machine.path("denied-ncu"), text).unwrap();
-        assert_eq!(machine.profile(code).denied(), [finding]);
+        assert_eq!(profile(&machine, code).denied(), [finding]);
         assert!(!machine.path(PROFILE).exists());
     }
 }
 
 #[test]
 fn without_cupti_no_tier_is_left() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     fs::remove_file(machine.path("libcupti.so.13")).unwrap();
-    let report = machine.profile(3);
+    let report = profile(&machine, 3);
     assert_eq!(report.denied(), ["profiler-unsupported"]);
     assert!(report.warns("no-permission"));
     report.tells_all("profiler-unsupported", &["does not exist"]);
@@ -648,13 +595,13 @@ fn without_cupti_no_tier_is_left() {
 
 #[test]
 fn an_edited_record_is_found() {
-    let machine = Machine::locked();
+    let machine = locked();
     machine.edit(PROFILE, |profile| {
         profile["kernels"][0]["metrics"]["duration"]["samples"][0][3] = json!(200_000.0);
     });
     let report = machine.check(&["--from", ".sparsek-gate/profiles"], 0);
     report.tells_all("profile-altered", &["other samples"]);
-    machine.lock().ends(4, "profile-altered");
+    lock(&machine).ends(4, "profile-altered");
 }
 
 #[test]
@@ -675,20 +622,18 @@ fn a_tier_that_does_not_exist_is_a_slip_in_the_configuration() {
     }
 }
 
-impl Machine {
-    /// A stand-in program with the injected library, as it is embedded in this program.
-    fn injected(&self, how: &str, records: &Path) -> Command {
-        let folder = self.path(".sparsek-gate/cupti");
-        let injection = fs::read_dir(&folder).unwrap().next().unwrap();
-        let mut command = Command::new(self.driver.join("program"));
-        command
-            .arg(how)
-            .env("CUDA_INJECTION64_PATH", injection.unwrap().path())
-            .env("SPARSEK_GATE_CUPTI", self.driver.join("libcupti.so.13"))
-            .env("SPARSEK_GATE_KERNEL_RECORDS", records.join("process"))
-            .env("LD_LIBRARY_PATH", self.driver);
-        command
-    }
+/// A stand-in program with the injected library, as it is embedded in this program.
+fn with_injection(machine: &Machine, how: &str, records: &Path) -> Command {
+    let folder = machine.path(".sparsek-gate/cupti");
+    let injection = fs::read_dir(&folder).unwrap().next().unwrap();
+    let mut command = Command::new(stand_ins().join("program"));
+    command
+        .arg(how)
+        .env("CUDA_INJECTION64_PATH", injection.unwrap().path())
+        .env("SPARSEK_GATE_CUPTI", stand_ins().join("libcupti.so.13"))
+        .env("SPARSEK_GATE_KERNEL_RECORDS", records.join("process"))
+        .env("LD_LIBRARY_PATH", stand_ins());
+    command
 }
 
 /// What the injected library writes about a stand-in program; with a setting in the environment, which
@@ -701,8 +646,7 @@ fn injected(
 ) -> (Option<i32>, Vec<String>) {
     let left = machine.path(&format!("tmp/{how}{goes_wrong}{}", setting.is_some()));
     fs::create_dir(&left).unwrap();
-    let status = machine
-        .injected(how, &left)
+    let status = with_injection(machine, how, &left)
         .envs(setting.map(|name| (name, "1")))
         .env("STAND_IN_CUPTI", goes_wrong)
         .status()
@@ -714,11 +658,16 @@ fn injected(
     (status.code(), texts)
 }
 
+fn is_unfinished(text: &str) -> bool {
+    let read = ProcessRecords::parse(text);
+    matches!(read, Err(Incomplete::Unfinished { .. }))
+}
+
 #[test]
 fn launches_outside_of_the_ranges_of_the_profiler_are_not_recorded() {
     const RANGE: Option<&str> = Some("SPARSEK_GATE_PROFILER_RANGE");
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
+    let machine = accepting("kernel-times");
+    profile(&machine, 0);
     for (how, setting, expected) in [
         ("range", RANGE, &[2, 3][..]),
         // Without a range nothing is in one.
@@ -754,11 +703,11 @@ impl Drop for HeldProgram {
 impl HeldProgram {
     /// `tool` is the number of the process that holds it.
     fn start(machine: &Machine, how: &str, tool: u32) -> HeldProgram {
-        machine.profile(0);
+        profile(machine, 0);
         let [turn, log, records] =
             ["turn", "log", "records"].map(|it| machine.path(&format!("tmp/{it}")));
         fs::create_dir(&records).unwrap();
-        let mut program = machine.injected(how, &records);
+        let mut program = with_injection(machine, how, &records);
         program.env("SPARSEK_GATE_TURN", &turn);
         let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
         let tool = format!("{tool} {}", namespace.display());
@@ -775,23 +724,15 @@ impl HeldProgram {
         }
     }
 
-    fn state(&self) -> Option<String> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id())).unwrap();
-        stat.split(' ').nth(2).map(str::to_owned)
-    }
-
     /// Waits until it has stopped itself; what it has printed and written until then.
     fn stops(&self) -> (String, String) {
-        while self.state().as_deref() != Some("T") {
+        while state_of(&self.program.id().to_string()).as_deref() != Some("T") {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let written = fs::read_dir(&self.records)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap();
+        let mut written = fs::read_dir(&self.records).unwrap();
+        let written = written.next().unwrap().unwrap().path();
         let [printed, written] =
-            [&self.log, &written.path()].map(|path| fs::read_to_string(path).unwrap());
+            [&self.log, &written].map(|path| fs::read_to_string(path).unwrap());
         (printed, written)
     }
 
@@ -806,9 +747,7 @@ impl HeldProgram {
     }
 
     fn go_on(&self) {
-        let id = self.program.id().to_string();
-        let sent = Command::new("kill").args(["-CONT", &id]).status();
-        assert!(sent.unwrap().success());
+        send("-CONT", self.program.id());
         // A stop of before is not seen for the next one.
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -816,7 +755,7 @@ impl HeldProgram {
 
 #[test]
 fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves_the_gpu_idle() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let held = HeldProgram::start(&machine, "pauses", std::process::id());
     assert_eq!(held.stops().0, "allocated\n");
     // Somebody else's signal is not its turn.
@@ -828,32 +767,22 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
     assert_eq!(printed, "allocated\ncaptured\n");
     let last = written.lines().last().unwrap();
     assert!(last.starts_with("idle "), "{written}");
-    assert_eq!(
-        written
-            .lines()
-            .filter(|line| line.starts_with("k "))
-            .count(),
-        4
-    );
+    assert_eq!(written.matches("\nk ").count(), 4);
     // It computes without a turn, and waits for one at its next work.
     fs::remove_file(&held.turn).unwrap();
     let stood = std::time::Duration::from_millis(300);
     std::thread::sleep(stood);
     held.go_on();
-    assert_eq!(
-        held.stops(),
-        ("allocated\ncaptured\ncomputed\n".to_owned(), written)
-    );
+    let computed = "allocated\ncaptured\ncomputed\n".to_owned();
+    assert_eq!(held.stops(), (computed, written));
     held.gets_its_turn();
     // All is written before it stops again, and it ends outside of its turn.
     let written = held.stops().1;
     assert_eq!(ProcessRecords::parse(&written).unwrap().turn, Some(2));
     // The time in which it stood still is known, and shorter than that between its turns.
     let numbers = |line: &str| -> Vec<u64> {
-        line.split(' ')
-            .skip(1)
-            .map(|word| word.parse().unwrap())
-            .collect()
+        let words = line.split(' ').skip(1);
+        words.map(|word| word.parse().unwrap()).collect()
     };
     let of = |what: &str| {
         let lines = written.lines().filter(|line| line.starts_with(what));
@@ -861,16 +790,14 @@ fn the_injected_library_holds_a_program_at_its_first_work_and_whenever_it_leaves
     };
     let (turns, idle) = (of("turn "), of("idle "));
     let between = turns[1][1] - idle[0][0];
-    assert!(
-        (stood.as_nanos()..=u128::from(between)).contains(&u128::from(turns[1][2])),
-        "{written}"
-    );
+    let stood = stood.as_nanos()..=u128::from(between);
+    assert!(stood.contains(&u128::from(turns[1][2])), "{written}");
     held.ends();
 }
 
 #[test]
 fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_that_again() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let held = HeldProgram::start(&machine, "pauses", std::process::id());
     held.stops();
     held.gets_its_turn();
@@ -881,38 +808,30 @@ fn a_program_whose_turn_goes_on_when_it_leaves_the_gpu_idle_is_not_stopped_for_t
     held.go_on();
     let (printed, written) = held.stops();
     assert!(printed.ends_with("computed\n"), "{printed}");
-    assert!(
-        written.lines().last().unwrap().starts_with("end "),
-        "{written}"
-    );
+    let last = written.lines().last().unwrap();
+    assert!(last.starts_with("end "), "{written}");
     let after_idle = written.split("\nidle ").nth(1).unwrap().lines().nth(1);
-    assert!(
-        after_idle.is_some_and(|line| line.starts_with("turn 0 ")),
-        "{written}"
-    );
+    assert!(after_idle.unwrap().starts_with("turn 0 "), "{written}");
     held.ends();
 }
 
 #[test]
 fn a_program_that_starts_itself_again_keeps_what_it_recorded_before() {
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
+    let machine = accepting("kernel-times");
+    profile(&machine, 0);
     let (status, mut texts) = injected(&machine, "exec", "", None);
     assert_eq!(status, Some(0));
     texts.sort_by_key(String::len);
     let [first, second] = &texts[..] else {
         panic!("{texts:?}")
     };
-    assert!(matches!(
-        ProcessRecords::parse(first),
-        Err(Incomplete::Unfinished { .. })
-    ));
+    assert!(is_unfinished(first));
     assert_eq!(ProcessRecords::parse(second).unwrap().kernels.len(), 4);
 }
 
 #[test]
 fn a_program_that_works_in_two_contexts_keeps_its_turn() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let held = HeldProgram::start(&machine, "contexts", std::process::id());
     held.stops();
     held.gets_its_turn();
@@ -923,7 +842,7 @@ fn a_program_that_works_in_two_contexts_keeps_its_turn() {
 
 #[test]
 fn a_held_program_ends_where_the_tool_was_killed() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let mut tool = Command::new("sleep").arg("300").spawn().unwrap();
     let mut held = HeldProgram::start(&machine, "launch", tool.id());
     held.stops();
@@ -931,21 +850,19 @@ fn a_held_program_ends_where_the_tool_was_killed() {
     tool.wait().unwrap();
     held.go_on();
     let status = held.program.wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(9)
-    );
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    assert_eq!(signal, Some(9));
 }
 
 #[test]
 fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
-    let machine = Machine::accepting("kernel-times");
+    let machine = accepting("kernel-times");
     let asked = "echo \"${SPARSEK_GATE_PROFILER_RANGE-no}\" >>asked";
     machine.write("cp_async.sh", program(0, asked));
-    machine.profile(0);
+    profile(&machine, 0);
     let range = "[profile]\nprofiler_range = true";
     machine.configure("[profile]", range);
-    machine.profile(0);
+    profile(&machine, 0);
     let lines = machine.read("asked");
     let answers: std::collections::BTreeSet<&str> = lines.lines().collect();
     assert_eq!(answers.into_iter().collect::<Vec<_>>(), ["1", "no"]);
@@ -953,44 +870,28 @@ fn a_range_of_the_profiler_is_asked_for_where_the_configuration_has_one() {
 
 #[test]
 fn the_injected_library_writes_what_cupti_hands_over_and_never_stops_the_program() {
-    let machine = Machine::accepting("kernel-times");
-    machine.profile(0);
+    let machine = accepting("kernel-times");
+    profile(&machine, 0);
     for how in ["exit", "fork"] {
         let (status, texts) = injected(&machine, how, "", None);
         assert_eq!(status, Some(0));
         assert_eq!(texts.len(), 1, "{texts:?}");
         let process = ProcessRecords::parse(&texts[0]).unwrap();
         assert_eq!(process.cupti_version, 130001);
-        let records: Vec<(u64, Option<u64>, &str)> = process
-            .kernels
-            .iter()
-            .map(|kernel| (kernel.correlation, kernel.duration_ns(), &*kernel.name))
-            .collect();
-        let (first, second) = ("_Z5firstPf", "_ZN1a6secondIiEEvv");
-        assert_eq!(
-            records,
-            [
-                (1, Some(100_000), first),
-                (2, Some(200_000), second),
-                (3, Some(300_000), first),
-                (4, Some(400_000), second)
-            ]
-        );
+        let records = process.kernels.iter();
+        let records = records.map(|it| (it.correlation, it.duration_ns(), &*it.name));
+        let names = ["_Z5firstPf", "_ZN1a6secondIiEEvv"].into_iter().cycle();
+        let expected = (1..=4).zip(names);
+        let expected = expected.map(|(at, name)| (at, Some(100_000 * at), name));
+        assert!(records.eq(expected), "{}", texts[0]);
         let kernel = &process.kernels[0];
         assert_eq!((kernel.grid, kernel.block), ([64, 32, 16], [128, 64, 32]));
-        assert_eq!(
-            (
-                kernel.registers, kernel.static_shared, kernel.dynamic_shared
-            ),
-            (40, 1024, 2048)
-        );
+        let shared = [kernel.static_shared, kernel.dynamic_shared];
+        assert_eq!((kernel.registers, shared), (40, [1024, 2048]));
     }
     let (status, texts) = injected(&machine, "_exit", "", None);
     assert_eq!(status, Some(0));
-    assert!(matches!(
-        ProcessRecords::parse(&texts[0]),
-        Err(Incomplete::Unfinished { .. })
-    ));
+    assert!(is_unfinished(&texts[0]));
     for (goes_wrong, why) in [
         ("old", "is older than 14"),
         ("refuses", "cuptiActivityRegisterCallbacks answered 39"),
@@ -1013,7 +914,7 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
         );
         return;
     }
-    let machine = Machine::accepting("static");
+    let machine = accepting("static");
     let project = &machine.project;
     let source = fs::read(repository().join("tests/data/static/ladder.cu")).unwrap();
     project.write("ladder.cu", source);
@@ -1031,13 +932,8 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
     let report = machine.check(&[], 0);
     assert_eq!(report.denied(), Vec::<String>::new());
     assert!(report.warns("no-permission"), "{:?}", report.warned());
-    let tiers: Vec<&Json> = report.0["variants"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|variant| &variant["tier"])
-        .collect();
-    assert_eq!(tiers, [&json!("static")]);
+    let variants = report.0["variants"].as_array().unwrap().iter();
+    assert!(variants.map(|variant| &variant["tier"]).eq(["static"]));
 
     project.configure("accept_tiers = [\"static\"]\n", "");
     let report = machine.check(&[], 3);
@@ -1046,41 +942,18 @@ fn what_the_compiler_made_passes_alone_only_where_that_tier_is_accepted() {
 
 #[test]
 fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_counters() {
-    let machine = Machine::new();
-    let project = &machine.project;
-    project.write("slow.sh", program(5, ""));
-    // No configuration says where ncu and libcupti are.
-    fs::create_dir_all(project.path("toolkit/bin")).unwrap();
-    fs::create_dir_all(project.path("toolkit/lib64")).unwrap();
-    fs::rename(project.path("denied-ncu"), project.path("toolkit/bin/ncu")).unwrap();
-    let cupti = project.path("toolkit/lib64/libcupti.so.13");
-    fs::rename(project.path("libcupti.so.13"), cupti).unwrap();
-    fs::remove_file(project.path("config.toml")).unwrap();
-    let toolkit = project.path("toolkit");
-    let path = format!(
-        "{}:{}",
-        toolkit.join("bin").display(),
-        std::env::var("PATH").unwrap()
-    );
-    let compare = |arguments: &[&str]| {
-        let base = [
-            "compare", "--format", "json", "--env-pass", "JOURNAL,RECORDS", "--kernels",
-            "regex:^bsr_gemm_", "sh cp_async.sh --mode profile",
-        ];
-        let output = machine
-            .command(&[&base, arguments].concat())
-            .env("CUDA_HOME", &toolkit)
-            .env("PATH", &path)
-            .output();
-        Ran::of(&output.unwrap())
+    let machine = machine();
+    machine.write("slow.sh", program(5, ""));
+    let compare = |more: &[&str], code: i32| {
+        let more = [more, &["--format", "json"]].concat();
+        Ran::by(&mut compare(&machine, &more)).exits(code).json()
     };
-    let slow = "sh slow.sh --mode profile";
-    let report = compare(&[slow]).exits(1).json();
+    let report = compare(&["sh slow.sh --mode profile"], 1);
     // The sum, and the kernel.
     assert_eq!(report.denied(), ["regressed", "regressed"]);
     assert_eq!(report.0["variants"][0]["tier"], "kernel-times");
-    compare(&["sh cp_async.sh --mode profile"]).exits(0);
-    let report = compare(&[]).exits(0).json();
+    compare(&["sh cp_async.sh --mode profile"], 0);
+    let report = compare(&[], 0);
     let kernel = &report.0["kernels"][0];
     assert_eq!(kernel["kernel"], "bsr_gemm_cp_async");
     assert!(kernel["duration_ns"].is_number() && kernel["bound"].is_null());
@@ -1088,16 +961,12 @@ fn programs_are_compared_by_the_times_of_their_kernels_without_a_right_to_the_co
     let text = format!(
         "export RECORDS='{}' JOURNAL='{}'\nexec sh cp_async.sh --mode profile\n",
         repository().join("tests/data/cupti").display(),
-        project.path("tmp/journal").display()
+        machine.path("journal").display()
     );
-    project.write("alone.sh", text);
-    let output = machine
-        .command("init -- sh alone.sh --mode profile")
-        .env("CUDA_HOME", &toolkit)
-        .env("PATH", &path)
-        .output();
-    let ran = Ran::of(&output.unwrap()).exits(0);
-    assert!(project.path("config.toml").is_file());
+    machine.write("alone.sh", text);
+    let mut init = unconfigured(&machine, "init -- sh alone.sh --mode profile");
+    let ran = Ran::by(&mut init).exits(0);
+    assert!(machine.path("config.toml").is_file());
     ran.says("warning no-permission")
         .says("accept the tier: `accept_tiers` under `[profile]`");
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-use crate::common::repository;
+use crate::common::{is_generated, repository};
 
 /// A file of a crate, what it defines and what it names of others.
 #[derive(Default)]
@@ -459,16 +459,7 @@ fn picture() -> String {
 
 #[test]
 fn the_picture_of_the_layers_shows_the_table() {
-    let path = repository().join("docs/layers.svg");
-    let picture = picture();
-    if std::env::var_os("UPDATE_LAYERS").is_some() {
-        fs::write(&path, &picture).unwrap();
-    }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == picture,
-        "docs/layers.svg shows other layers; make it again: UPDATE_LAYERS=1 cargo test --test all layers::"
-    );
+    is_generated("docs/layers.svg", &picture());
 }
 
 #[test]

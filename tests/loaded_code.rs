@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use crate::common::repository;
 use crate::common::stand_in::Machine;
+use crate::common::{self, repository};
 use serde_json::Value as Json;
 
 const KERNEL: &str = "bsr_gemm_wmma";
@@ -116,19 +116,6 @@ fn cubin(report: &[u8]) -> (usize, Vec<u8>) {
     (at.unwrap(), cubin)
 }
 
-fn check(machine: &Machine, code: i32) -> Json {
-    let ran = machine.run("check --format json").exits(code);
-    ran.json().0
-}
-
-fn messages(report: &Json, code: &str) -> Vec<String> {
-    let findings = report["findings"].as_array().unwrap();
-    let of_code = findings.iter().filter(|finding| finding["code"] == code);
-    of_code
-        .map(|finding| finding["message"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 #[test]
 fn a_program_that_its_change_only_states_the_code_of_is_not_measured() {
     let machine = machine();
@@ -198,28 +185,27 @@ fn code_that_a_program_loads_is_kept_locked_and_compared() {
             .is_file()
     );
 
-    let same = check(&machine, 0);
-    assert_eq!(messages(&same, "tuning-changed"), [""; 0]);
+    let same = machine.check(&[], 0);
+    assert_eq!(same.fields("tuning-changed", "message"), [""; 0]);
     // The same files, and other code.
     record(&machine, "first", more_registers);
-    let other = check(&machine, 4);
+    let other = machine.check(&[], 4);
     // Behind it stand the instructions that differ, where there is a disassembler.
-    let regressed = messages(&other, "regressed");
+    let regressed = other.fields("regressed", "message");
     let said = "`registers` of bsr_gemm_wmma: 230 → 240 (tolerance 0)";
     assert!(
         regressed.len() == 1 && regressed[0].starts_with(said),
         "{regressed:?}"
     );
-    let why = messages(&other, "tuning-changed");
-    assert!(
-        why[0].contains("its files and its compiler are the same"),
-        "{why:?}"
+    other.tells_all(
+        "tuning-changed",
+        &["its files and its compiler are the same"],
     );
     // Other files: no autotuner is needed for other code.
     program(&machine, "recorded: first", "# other");
-    let other = check(&machine, 1);
-    assert_eq!(messages(&other, "tuning-changed"), [""; 0]);
-    assert_eq!(messages(&other, "regressed").len(), 1);
+    let other = machine.check(&[], 1);
+    assert_eq!(other.fields("tuning-changed", "message"), [""; 0]);
+    assert_eq!(other.fields("regressed", "message").len(), 1);
 }
 
 #[test]
@@ -237,14 +223,10 @@ fn what_an_autotuner_chose_otherwise_is_named_as_the_cause() {
         &sentence("M: 128, num_warps: 8, num_stages: 3"),
     );
     record(&machine, "again", more_registers);
-    let found = check(&machine, 4);
-    assert_eq!(
-        messages(&found, "tuning-changed"),
-        [
-            "`bsr_gemm_wmma` is tuned otherwise than in the baseline: num_warps 4 → 8 (now M: 128, num_warps: 8, num_stages: 3)"
-        ]
-    );
-    assert_eq!(messages(&found, "regressed").len(), 1);
+    let found = machine.check(&[], 4);
+    let why = "`bsr_gemm_wmma` is tuned otherwise than in the baseline: num_warps 4 → 8 (now M: 128, num_warps: 8, num_stages: 3)";
+    assert_eq!(found.fields("tuning-changed", "message"), [why]);
+    assert_eq!(found.fields("regressed", "message").len(), 1);
 }
 
 #[test]
@@ -353,21 +335,11 @@ fn a_regression_names_the_choice_of_the_autotuner_first() {
     let steps = "num_warps 4 → 8 (now M: 128, num_warps: 8)";
     // Beside the base the change is judged for what it does, against the lock it is a change.
     for (arguments, code, severity) in [(&[][..], 4, "deny"), (&["--against", "HEAD"], 1, "warn")] {
-        let all = [&["check", "--format", "json"], arguments].concat();
-        let report = machine.run(&all).exits(code).json().0;
-        let regressed = messages(&report, "regressed");
-        assert!(
-            regressed[0].contains("also changed: ") && regressed[0].contains(steps),
-            "{regressed:?}"
-        );
-        let findings = report["findings"].as_array().unwrap();
-        let tuned: Vec<&Json> = findings
-            .iter()
-            .filter(|finding| finding["code"] == "tuning-changed")
-            .collect();
-        assert_eq!(tuned.len(), 1, "{findings:#?}");
-        assert_eq!(tuned[0]["severity"], severity);
-        assert!(tuned[0]["message"].as_str().unwrap().contains(steps));
+        let report = machine.check(arguments, code);
+        let regressed = report.fields("regressed", "message");
+        common::contains(regressed[0], &["also changed: ", steps]);
+        report.tells_all("tuning-changed", &[steps]);
+        assert_eq!(report.fields("tuning-changed", "severity"), [severity]);
     }
 }
 

@@ -12,14 +12,12 @@ use std::time::{Duration, Instant};
 
 use crate::common::crash::wait_for_orphans;
 use crate::common::stand_in::{self, UUID, libraries};
-use crate::common::{self, Arguments, PATIENCE, Project, Ran, Report, repository};
+use crate::common::{self, PATIENCE, Project, Ran, Report, repository};
 use serde_json::{Value as Json, json};
 use sparsek_gate::metric::Role;
 use sparsek_gate::process::shell_line;
 use sparsek_gate::profile::Identity;
 
-/// Where reports and journal of the stand-in lie, out of the project's way.
-const STAND_IN: &str = "stand-in";
 /// The profiles that `profile` and `check` leave.
 const PROFILES: &str = ".sparsek-gate/profiles";
 /// Recordings of one GPU.
@@ -53,32 +51,28 @@ expect = ["bsr_gemm_cp_async"]
 "#;
 
 /// A project in a git repository, on a machine with an H200 and ncu, as far as the program sees.
-struct Machine {
-    project: Project,
-    /// Where the configuration lies, with a slash at its end; empty in the repository's root.
-    folder: &'static str,
-}
+struct Machine(stand_in::Machine);
 
 impl Deref for Machine {
-    type Target = Project;
+    type Target = stand_in::Machine;
 
-    fn deref(&self) -> &Project {
-        &self.project
+    fn deref(&self) -> &stand_in::Machine {
+        &self.0
     }
 }
 
 impl Machine {
-    /// A project with the repository's metrics and settings, committed. Nothing is locked.
-    fn new() -> Machine {
-        Machine::within("")
+    fn of(project: Project) -> Machine {
+        let reports = project.path("reports").display().to_string();
+        let recordings = common::handed_over().display().to_string();
+        let machine = stand_in::Machine::of(project, &[&libraries()[0]]);
+        let machine = machine.with("RECORDINGS", &recordings);
+        Machine(machine.with("REPORTS", &reports))
     }
 
-    fn within(folder: &'static str) -> Machine {
-        let project = Project::empty();
-        for part in ["tmp", STAND_IN] {
-            fs::create_dir(project.path(part)).unwrap();
-        }
-        let machine = Machine { project, folder };
+    /// A project with the repository's metrics and settings, committed. Nothing is locked.
+    fn new() -> Machine {
+        let machine = Machine::of(Project::empty());
         let text = common::configuration();
         let (settings, _) = text.split_once("[suite.").unwrap();
         let ncu = repository().join("tests/data/stand_in/ncu");
@@ -87,16 +81,14 @@ impl Machine {
         // A stand-in of the driver's library is no kernel driver, and has no version.
         let settings = settings.replacen("driver = \">=580\"\n", "", 1);
         let passed = common::ENV_PASS;
-        machine.write("config.toml", &format!("{passed}{settings}{SUITE}"));
+        machine.write("config.toml", format!("{passed}{settings}{SUITE}"));
         machine.write(".gitignore", ".sparsek-gate/\n");
         machine.program("baseline", SAME, "");
         machine.program("cp_async", SAME, "");
         for path in ["journal", "reports"] {
-            machine.project.write(&format!("{STAND_IN}/{path}"), "");
+            machine.write(path, "");
         }
-        machine.git("init --quiet");
-        let ours = format!("/tmp/\n/{STAND_IN}/\n");
-        machine.project.write(".git/info/exclude", ours);
+        machine.without("");
         machine.commit();
         machine
     }
@@ -106,80 +98,36 @@ impl Machine {
         static LOCKED: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let machine = Machine::new();
             machine.lock();
-            machine.project.packed()
+            machine.packed()
         });
-        Machine {
-            project: Project::unpacked(&LOCKED),
-            folder: "",
-        }
+        Machine::of(Project::unpacked(&LOCKED))
     }
 
     fn lock(&self) {
-        self.run("profile").exits(0);
-        let lock = "baseline --lock --reason first --who tester";
-        self.run(lock).exits(0);
+        self.lock_measured();
         self.commit();
         self.forget();
     }
 
     /// Forgets what was profiled.
     fn forget(&self) {
-        self.project.write(&format!("{STAND_IN}/journal"), "");
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.project.path(&format!("{}{path}", self.folder))
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        self.project.write(&format!("{}{path}", self.folder), text);
-    }
-
-    #[track_caller]
-    fn configure(&self, from: &str, to: &str) {
-        let path = format!("{}config.toml", self.folder);
-        self.project.replace(&path, from, to);
+        self.write("journal", "");
     }
 
     /// A variant's program: it has the reports of these recordings made of it. The further lines
     /// run in profiled runs alone.
     fn program(&self, variant: &str, recorded: &str, profiled: &str) {
-        self.write(
-            &format!("{variant}.sh"),
-            &format!(
-                "echo 'variant: {variant}'\necho 'recorded: {recorded}'\n\
-                 case \" $* \" in *\" --mode profile \"*)\n:\n{profiled}\n;; esac\n"
-            ),
+        let text = format!(
+            "echo 'variant: {variant}'\necho 'recorded: {recorded}'\n\
+             case \" $* \" in *\" --mode profile \"*)\n:\n{profiled}\n;; esac\n"
         );
-    }
-
-    /// The program on this machine.
-    fn gate(&self, arguments: impl Arguments) -> Command {
-        let mut command = self.project.gate();
-        command
-            .args(arguments.list())
-            .current_dir(self.path(""))
-            .env("LD_LIBRARY_PATH", &libraries()[0])
-            .env("RECORDINGS", common::handed_over())
-            .env("JOURNAL", self.project.path("stand-in/journal"))
-            .env("REPORTS", self.project.path("stand-in/reports"))
-            // The lock on the GPU is one of this machine's alone.
-            .env("TMPDIR", self.project.path("tmp"))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env_remove("CUDA_VISIBLE_DEVICES");
-        command
-    }
-
-    fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::of(&self.gate(arguments).output().unwrap())
+        self.write(&format!("{variant}.sh"), text);
     }
 
     /// `check` in its JSON form. Whatever it says, it leaves no worktree.
     #[track_caller]
     fn check(&self, arguments: &[&str], code: i32) -> Report {
-        let all = [&["check", "--format", "json"], arguments].concat();
-        let report = self.run(&all).exits(code).json();
+        let report = self.0.check(arguments, code);
         assert_eq!(report.0["exit_code"], code);
         self.is_clean();
         report
@@ -187,8 +135,7 @@ impl Machine {
 
     /// What was profiled, in order: side, variant, phase, and its number among these.
     fn journal(&self) -> Vec<String> {
-        let text = self.project.read(&format!("{STAND_IN}/journal"));
-        text.lines().map(str::to_owned).collect()
+        self.read("journal").lines().map(str::to_owned).collect()
     }
 
     /// What was profiled of a variant, in the form `base timing`.
@@ -203,7 +150,7 @@ impl Machine {
     /// No worktree is left, neither known to git nor lying about.
     #[track_caller]
     fn is_clean(&self) {
-        let known = self.project.git("worktree list");
+        let known = self.git("worktree list");
         assert_eq!(known.lines().count(), 1, "{known}");
         let places = self.path(".sparsek-gate/worktrees");
         let left = fs::read_dir(places).into_iter().flatten();
@@ -271,14 +218,13 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     assert_eq!(provenance["profiler"], "2025.3.1.0");
     assert_eq!(provenance["git"], machine.git("rev-parse HEAD"));
     let captures = machine.captures("cp_async", "profile.json");
-    let expected = [
-        "counting", "capture-1", "capture-2", "capture-3", "capture-4",
-    ];
-    assert_eq!(captures.len(), expected.len());
-    for (capture, name) in captures.iter().zip(expected) {
+    let expected = "counting capture-1 capture-2 capture-3 capture-4";
+    let expected = expected.split(' ').map(|it| json!(format!("{it}.ncu-rep")));
+    let files = captures.iter().map(|it| it["report"]["file"].clone());
+    assert!(files.eq(expected), "{captures:?}");
+    for capture in captures {
         assert_eq!(capture["gpu_uuid"], UUID);
         assert!(capture["device"].is_null());
-        assert_eq!(capture["report"]["file"], format!("{name}.ncu-rep"));
     }
     // The numbers are those of the recording, sample by sample.
     let recorded = common::handed_over().join("h200/bsr_gemm/cp_async/profile.json");
@@ -292,15 +238,16 @@ fn a_profile_is_one_counting_process_and_then_the_asked_timing_processes() {
     };
     assert_eq!(identity(&profile), identity(&recorded));
     // It has more processes.
-    let samples = |profile: &Json| -> Vec<(String, Vec<Json>)> {
-        let metrics = profile["kernels"][0]["metrics"].as_object().unwrap();
-        let first = |series: &Json| {
-            let samples = series["samples"].as_array().unwrap().iter();
-            samples.take(4).cloned().collect()
-        };
-        let all = metrics.iter().filter(|(alias, _)| *alias != UNSTATED);
-        all.map(|(alias, series)| (alias.clone(), first(series)))
-            .collect()
+    let samples = |profile: &Json| {
+        let mut metrics = profile["kernels"][0]["metrics"].clone();
+        let all = metrics.as_object_mut().unwrap();
+        all.remove(UNSTATED);
+        for series in all.values_mut() {
+            let samples = series["samples"].as_array_mut().unwrap();
+            samples.truncate(4);
+            *series = json!(samples);
+        }
+        metrics
     };
     assert_eq!(samples(&profile), samples(&recorded));
     // What explains is recorded without a key in the configuration, as far as ncu measured it.
@@ -470,30 +417,26 @@ fn a_base_that_cannot_be_measured_is_told_and_the_head_judged_against_its_baseli
     let third = "test $(grep -c 'base cp_async timing' \"$JOURNAL\") -lt 2 || exit 3";
     let config = machine.read("config.toml");
     let at = config.find("[suite.bsr_gemm.variant.cp_async]").unwrap();
-    let cases: [(&dyn Fn(), &str); 6] = [
-        (&|| broken("exit 3"), "failed under ncu (exit status 3)"),
-        (&|| broken(third), "failed under ncu (exit status 3)"),
+    let failed = "failed under ncu (exit status 3)";
+    // A program, or an edit of the configuration.
+    let cases = [
+        ("exit 3", "", failed),
+        (third, "", failed),
+        ("", "", "the program's own check failed"),
+        (&config[at..], "", "has no such variant"),
         (
-            &|| machine.write("cp_async.sh", "exit 1\n"),
-            "the program's own check failed",
+            "\"8192\", \"--n\"", "\"4096\", \"--n\"", "its workload (`args`) differs",
         ),
-        (
-            &|| machine.configure(&config[at..], ""),
-            "has no such variant",
-        ),
-        (
-            &|| machine.configure("\"--m\", \"8192\"", "\"--m\", \"4096\""),
-            "its workload (`args`) differs",
-        ),
-        (
-            &|| machine.configure("processes = 4", "processes = \"4\""),
-            "config.toml",
-        ),
+        ("processes = 4", "processes = \"4\"", "config.toml"),
     ];
     let sound = machine.git("rev-parse HEAD");
-    for (break_it, why) in cases {
+    for (from, to, why) in cases {
         machine.forget();
-        break_it();
+        match from {
+            "" => machine.write("cp_async.sh", "exit 1\n"),
+            from if why == failed => broken(from),
+            from => machine.configure(from, to),
+        }
         machine.commit();
         machine.git(&["checkout", "--quiet", &sound, "--", "."]);
         let report = machine.check(&["--against", "HEAD", "cp_async"], 0);
@@ -549,13 +492,8 @@ exit $STATUS
     machine.commit();
     let check = |name: &str, status: &str| {
         let log = repository().join(format!("tests/data/sanitizer/{name}.racecheck.log"));
-        let arguments = "check --against HEAD --measure-all cp_async --format json";
-        Ran::by(
-            machine
-                .gate(arguments)
-                .env("LOG", log)
-                .env("STATUS", status),
-        )
+        let mut gate = machine.gate("check --against HEAD --measure-all cp_async --format json");
+        Ran::by(gate.env("LOG", log).env("STATUS", status))
     };
     check("cp_async", "0").exits(0);
     let of_variant = machine.order("cp_async");
@@ -590,17 +528,18 @@ fn what_a_live_check_left_gives_the_same_verdicts_when_it_is_judged_again() {
 
 #[test]
 fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_base() {
-    let machine = Machine::within("some/project/");
+    let machine = Machine::locked();
+    fs::create_dir_all(machine.path("some/project")).unwrap();
+    for part in ["baselines", "cp_async.sh", "config.toml"] {
+        let place = machine.path(&format!("some/project/{part}"));
+        fs::rename(machine.path(part), place).unwrap();
+    }
     // What lies in the root must not be taken for it.
-    machine
-        .project
-        .write("config.toml", "not = a = configuration");
-    machine.lock();
-    // Called from the root, with the configuration named.
-    let check = "check cp_async --against HEAD --measure-all --format json";
-    let mut gate = machine.gate(&format!("-C some/project/config.toml {check}"));
-    let ran = Ran::by(gate.current_dir(machine.project.path("")));
-    let report = ran.exits(0).json();
+    machine.write("config.toml", "not = a = configuration");
+    machine.commit();
+    let check =
+        "check -C some/project/config.toml cp_async --against HEAD --measure-all --format json";
+    let report = machine.run(check).exits(0).json();
     // There is no NVML here.
     assert_eq!(report.codes("warn"), ["rule-doubtful", "gpu-unwatched"]);
     assert_eq!(report.denied(), Vec::<String>::new());
@@ -609,11 +548,11 @@ fn a_project_in_a_folder_of_its_repository_is_compared_with_that_folder_of_the_b
 }
 
 /// Where a program that waits leaves its process number.
-const WAITS: &str = "stand-in/journal.waits";
+const WAITS: &str = "journal.waits";
 
 #[track_caller]
 fn is_waiting(machine: &Machine) {
-    let waits = machine.project.path(WAITS);
+    let waits = machine.path(WAITS);
     let end = Instant::now() + PATIENCE;
     while !fs::read_to_string(&waits).is_ok_and(|pid| pid.ends_with('\n')) {
         assert!(Instant::now() < end, "no program waits");
@@ -626,10 +565,8 @@ fn waiting(machine: &Machine) -> Child {
     let waits = "echo $$ >\"$JOURNAL.waits\"; exec sleep 300";
     machine.program("cp_async", SAME, waits);
     machine.commit();
-    begun(
-        machine,
-        machine.gate("check --against HEAD --measure-all cp_async"),
-    )
+    let gate = machine.gate("check --against HEAD --measure-all cp_async");
+    begun(machine, gate)
 }
 
 /// A command that was begun, and of which a program waits.
@@ -647,10 +584,10 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
     terminate(&child);
     Ran::of(&child.wait_with_output().unwrap()).exits(130);
     machine.is_clean();
-    let pid = machine.project.read(WAITS);
+    let pid = machine.read(WAITS);
     assert!(!runs(pid.trim()), "process {pid} still runs");
 
-    fs::remove_file(machine.project.path(WAITS)).unwrap();
+    fs::remove_file(machine.path(WAITS)).unwrap();
     let mut child = waiting(&machine);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -664,7 +601,7 @@ fn a_comparison_that_is_interrupted_leaves_nothing_and_the_next_clears_what_a_ki
 
 /// Process numbers of the imports that were begun.
 fn importing(machine: &Machine) -> Vec<String> {
-    let text = machine.project.read("stand-in/journal.importing");
+    let text = machine.read("journal.importing");
     text.lines().map(str::to_owned).collect()
 }
 
@@ -689,7 +626,7 @@ fn no_import_outlives_an_interrupted_run() {
     // that it was begun.
     for _ in 0..12 {
         for file in ["journal", "journal.waits", "journal.importing"] {
-            machine.project.write(&format!("{STAND_IN}/{file}"), "");
+            machine.write(file, "");
         }
         let mut gate = machine.gate("profile cp_async");
         gate.env("IMPORT_SLEEPS", "10");
@@ -812,100 +749,42 @@ const WRONG: &str = r#"{"correct": false, "checked": 9, "wrong": 4}"#;
 
 #[test]
 fn the_measured_process_itself_shows_that_its_numbers_are_correct() {
-    // Right where it is verified; what it does where it is measured, and what comes of it.
-    let wrong_in = |process: &str| {
-        let (wrong, correct) = (reports(WRONG), reports(CORRECT));
-        format!("case $SPARSEK_GATE_RESULT in */{process}.*) {wrong} ;; *) {correct} ;; esac")
-    };
-    let endless = "ln -s /dev/zero \"$SPARSEK_GATE_RESULT\"";
-    let laid_out = "case $SPARSEK_GATE_RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do \
-        echo '{\"correct\": true}' >\"${SPARSEK_GATE_RESULT%/*}/$next.result.json\"; done ;; esac";
-    let cases: [(&str, bool, String, i32, &str, usize); 13] = [
-        ("correct", true, reports(CORRECT), 0, "", 5),
-        (
-            "correct by the variable alone",
-            false,
-            reports(CORRECT),
-            0,
-            "",
-            5,
-        ),
-        ("says nothing, and need not", false, String::new(), 0, "", 0),
-        ("wrong", true, reports(WRONG), 5, "wrong-numbers", 0),
-        (
-            "wrong by the variable alone",
-            false,
-            reports(WRONG),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "wrong, and fails",
-            true,
-            format!("{}\nexit 1", reports(WRONG)),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "wrong in the last process",
-            true,
-            wrong_in("capture-4"),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "wrong where work is counted",
-            true,
-            wrong_in("counting"),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        (
-            "not checked",
-            true,
-            reports(r#"{"correct": null}"#),
-            5,
-            "wrong-numbers",
-            0,
-        ),
-        ("no file", true, String::new(), 5, "program-failed", 0),
-        ("no JSON", true, reports("correct"), 5, "program-failed", 0),
-        (
-            "a file without an end",
-            false,
-            endless.to_owned(),
-            5,
-            "program-failed",
-            0,
-        ),
-        (
-            "what an earlier one laid out",
-            true,
-            laid_out.to_owned(),
-            5,
-            "program-failed",
-            0,
-        ),
-    ];
+    // Right where it is verified; whether it is given the file, what it does where it is measured, and what
+    // comes of it.
+    let cases = r#"
+correct | given | CORRECT | 0 | | 5
+correct by the variable alone | | CORRECT | 0 | | 5
+says nothing, and need not | | | 0 | | 0
+wrong | given | WRONG | 5 | wrong-numbers | 0
+wrong by the variable alone | | WRONG | 5 | wrong-numbers | 0
+wrong, and fails | given | WRONG\nexit 1 | 5 | wrong-numbers | 0
+wrong in the last process | given | case RESULT in */capture-4.*) WRONG ;; *) CORRECT ;; esac | 5 | wrong-numbers | 0
+wrong where work is counted | given | case RESULT in */counting.*) WRONG ;; *) CORRECT ;; esac | 5 | wrong-numbers | 0
+not checked | given | echo '{"correct": null}' >RESULT | 5 | wrong-numbers | 0
+no file | given | | 5 | program-failed | 0
+no JSON | given | echo correct >RESULT | 5 | program-failed | 0
+a file without an end | | ln -s /dev/zero RESULT | 5 | program-failed | 0
+what an earlier one laid out | given | case RESULT in */counting.*) for next in counting capture-1 capture-2 capture-3 capture-4; do echo '{"correct": true}' >"${SPARSEK_GATE_RESULT%/*}/$next.result.json"; done ;; esac | 5 | program-failed | 0
+"#;
     let (machine, without) = (Machine::new(), Machine::new());
     let given = "\"{launches}\", \"{result}\"]";
     machine.configure("\"{launches}\"]", given);
-    for (what, given, profiled, code, finding, processes) in cases {
-        let machine = if given { &machine } else { &without };
+    for [what, given, profiled, code, finding, processes] in &common::rows(cases) {
+        let machine = if given.is_empty() { &without } else { &machine };
+        let profiled = profiled.replace("CORRECT", &reports(CORRECT));
+        let profiled = profiled.replace("WRONG", &reports(WRONG));
+        let profiled = profiled.replace(" RESULT", " \"$SPARSEK_GATE_RESULT\"");
+        let profiled = profiled.replace(">RESULT", ">\"$SPARSEK_GATE_RESULT\"");
         machine.program("cp_async", SAME, &profiled);
         let ran = machine.run("profile cp_async --format json");
-        let report = ran.exits(code).json();
-        assert_eq!(report.denied().concat(), finding, "{what}");
+        let report = ran.exits(code.parse().unwrap()).json();
+        assert_eq!(report.denied().concat(), *finding, "{what}");
         let kept = machine.left("cp_async", "profile.json");
-        assert_eq!(kept.exists(), code == 0, "{what}");
-        if code == 0 {
+        assert_eq!(kept.exists(), code == "0", "{what}");
+        if code == "0" {
             let captures = machine.captures("cp_async", "profile.json");
             let checked = captures.iter().filter(|one| one["checked"] == true);
-            assert_eq!(checked.count(), processes, "{what}");
+            assert_eq!(checked.count().to_string(), *processes, "{what}");
         }
     }
 }
@@ -923,9 +802,9 @@ fn each_process_gets_a_seed_of_its_own_that_only_its_pair_shares() {
     let program = machine.read("cp_async.sh");
     let notes = "for word; do case $before in --seed) seed=$word ;; esac; before=$word; done\n\
                  echo \"$PWD $SPARSEK_GATE_SEED $seed ${SPARSEK_GATE_RESULT##*/}\" >>\"$JOURNAL.seeds\"\n";
-    machine.write("cp_async.sh", &format!("{notes}{program}"));
+    machine.write("cp_async.sh", format!("{notes}{program}"));
     machine.lock();
-    let seeds = machine.project.path(&format!("{STAND_IN}/journal.seeds"));
+    let seeds = machine.path("journal.seeds");
     fs::remove_file(&seeds).unwrap();
     let mut gate = machine.gate("check --against HEAD --measure-all cp_async");
     Ran::by(gate.env("SPARSEK_GATE_SEED", "1")).exits(0);
@@ -1113,7 +992,7 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
             "steps": 20
         })
     );
-    let listed = machine.project.path(&format!("{STAND_IN}/journal.listed"));
+    let listed = machine.path("journal.listed");
     let listings = || fs::read_to_string(&listed).unwrap().lines().count();
     assert_eq!(listings(), 2);
     let one_between = format!("ffmm{}", "m".repeat(18).replacen("mm", "mcm", 1));
@@ -1131,9 +1010,8 @@ fn launches_beside_the_measured_ones_are_counted_and_fail_where_they_run_between
         for arguments in &modes[..if code == 4 { 2 } else { 1 }] {
             fs::write(&listed, "").unwrap();
             let report = machine.check(arguments, code);
-            let found = report.0["findings"].as_array().unwrap();
-            let found = found.iter().find(|one| one["code"] == "other-launches");
-            let found = found.map_or("", |one| one["severity"].as_str().unwrap());
+            let found = report.fields("other-launches", "severity");
+            let found = found.first().copied().unwrap_or_default();
             assert_eq!(found, severity, "{what}, {arguments:?}");
             // Each process that is timed lists them.
             // Side by side, ncu counts first, and prints it while processes are timed.

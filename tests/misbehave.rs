@@ -7,7 +7,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::sick::messages;
 use crate::common::stand_in::Machine;
 use crate::common::{self, ENV_PASS, Ran, aloud};
 
@@ -367,65 +366,44 @@ fn run(line: &Line, machine: &Machine) -> Result<(), String> {
 #[test]
 fn a_program_that_misbehaves_gets_no_silent_pass_and_leaves_no_process() {
     let only = std::env::var("MISBEHAVE").unwrap_or_default();
-    let no_results = NO_RESULTS
-        .iter()
-        .map(|script| verified(script, script).fails("program-failed: result file"));
-    let lines: Vec<Line> = no_results.chain(LINES.iter().copied()).collect();
-    let lines: Vec<&Line> = lines
-        .iter()
-        .filter(|line| line.what.contains(&only))
-        .collect();
+    let no_result = |script| verified(script, script).fails("program-failed: result file");
+    let no_results = NO_RESULTS.iter().copied().map(no_result);
+    let mut lines: Vec<Line> = no_results.chain(LINES.iter().copied()).collect();
+    lines.retain(|line| line.what.contains(&only));
     let workers = 3;
+    let work = |worker: usize| {
+        let lines = lines.iter().skip(worker).step_by(workers);
+        let wrong = lines.filter_map(|line| run(line, &locked()).err());
+        wrong.collect::<Vec<String>>()
+    };
     let wrong: Vec<String> = std::thread::scope(|scope| {
-        let lines = &lines;
-        let workers: Vec<_> = (0..workers)
-            .map(|worker| {
-                scope.spawn(move || {
-                    let lines = lines.iter().skip(worker).step_by(workers);
-                    let wrong = lines.filter_map(|line| run(line, &locked()).err());
-                    wrong.collect::<Vec<String>>()
-                })
-            })
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap())
-            .collect()
+        let workers = (0..workers).map(|worker| scope.spawn(move || work(worker)));
+        let workers: Vec<_> = workers.collect();
+        let wrong = workers.into_iter().map(|worker| worker.join().unwrap());
+        wrong.flatten().collect()
     });
-    assert!(
-        wrong.is_empty(),
-        "{} lines:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    let all = wrong.join("\n");
+    assert!(wrong.is_empty(), "{} lines:\n{all}", wrong.len());
 }
 
 #[test]
 fn what_a_program_wrote_of_another_variant_is_found() {
-    for (name, script, finding) in [
-        // Measured before the other one, and after it.
-        (
-            "aaa",
-            "for file in .sparsek-gate/builds/*/program; do echo 'sleep 1' >>$file; done",
-            "the program ",
-        ),
-        (
-            "zzz",
-            "echo ' ' >>.sparsek-gate/profiles/bsr_gemm/baseline/profile.json",
-            "changed while programs ran: .sparsek-gate/profiles/bsr_gemm/baseline/profile.json",
-        ),
-    ] {
+    // Measured before the other one, and after it.
+    let cases = "
+aaa | for file in .sparsek-gate/builds/*/program; do echo 'sleep 1' >>$file; done | the program
+zzz | echo ' ' >>.sparsek-gate/profiles/bsr_gemm/baseline/profile.json | changed while programs ran: .sparsek-gate/profiles/bsr_gemm/baseline/profile.json";
+    for [name, script, finding] in &common::rows(cases) {
         let machine = Machine::new();
-        let config = machine.read("config.toml");
         let own = format!(
             "\n[suite.bsr_gemm.variant.{name}]\nrun = [\"sh\", \"own.sh\"]\n\
              inputs = [\"own.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n"
         );
-        machine.write("config.toml", format!("{config}{own}"));
+        machine.append("config.toml", &own);
         let script = format!("{script}\necho 'variant: baseline'\necho 'recorded: h200'\n");
         machine.write("own.sh", script);
         let ran = machine.run("profile --format json").exits(5);
-        let messages = messages(&ran.json(), "altered-during-run");
+        let report = ran.json();
+        let messages = report.fields("altered-during-run", "message");
         let found = messages.iter().any(|one| one.starts_with(finding));
         assert!(found, "{messages:?}");
     }
@@ -433,86 +411,48 @@ fn what_a_program_wrote_of_another_variant_is_found() {
 
 #[test]
 fn a_change_cannot_write_to_the_base_that_it_is_measured_beside() {
-    // What the change's build and program do to the base's checkout, and what is reported.
-    for (build, profiled, code, denied, warned) in [
-        ("", "", 0, &[][..], &[][..]),
-        (
-            "for file in .sparsek-gate/worktrees/*/program.in; do echo 'exit 1' >>$file; done",
-            "",
-            5,
-            &["altered-during-run"],
-            &[],
-        ),
-        (
-            "",
-            "for file in .sparsek-gate/worktrees/*/program.sh; do echo 'sleep 0' >>$file; done",
-            5,
-            &["altered-during-run"; 3],
-            &["base-unavailable"],
-        ),
+    const FOUND: [&str; 1] = ["altered-during-run"];
+    let of_each = |does: &str| format!("for base in .sparsek-gate/worktrees/*; do {does}; done");
+    // What the change's build and its program do to the base's checkout, and what denies.
+    for (build, profiled, code, denied) in [
+        ("", "", 0, &[][..]),
+        ("echo 'exit 1' >>$base/program.in", "", 5, &FOUND),
+        ("", "echo 'sleep 0' >>$base/program.sh", 5, &[FOUND[0]; 3]),
         // What no `inputs` name, and its program may read.
-        (
-            "",
-            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/size.txt; done",
-            5,
-            &["altered-during-run"],
-            &[],
-        ),
-        (
-            "",
-            "for base in .sparsek-gate/worktrees/*; do rm $base/size.txt; done",
-            5,
-            &["altered-during-run"],
-            &[],
-        ),
-        (
-            "",
-            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/new.txt; done",
-            5,
-            &["altered-during-run"],
-            &[],
-        ),
-        (
-            "",
-            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/tmp/size.pyc; done",
-            5,
-            &["altered-during-run"],
-            &[],
-        ),
-        (
-            "",
-            "for base in .sparsek-gate/worktrees/*; do echo 2 >$base/tmp/output; done",
-            0,
-            &[],
-            &[],
-        ),
+        ("", "echo 2 >$base/size.txt", 5, &FOUND),
+        ("", "rm $base/size.txt", 5, &FOUND),
+        ("", "echo 2 >$base/new.txt", 5, &FOUND),
+        ("", "echo 2 >$base/tmp/size.pyc", 5, &FOUND),
+        ("", "echo 2 >$base/tmp/output", 0, &[]),
     ] {
         let machine = locked();
-        let project = &machine.project;
-        project.configure(
-            "run = [\"sh\", \"program.sh\"]",
-            "build = [\"sh\", \"build.sh\"]\nrun = [\"sh\", \"program.sh\"]",
-        );
-        project.configure("inputs = [\"program.sh\"]", "inputs = [\"program.in\"]");
-        project.write(
-            ".gitignore",
-            ".sparsek-gate/\njournal\nreports\nargv\nprogram.sh\ntmp/\nhome/\n",
-        );
-        project.write("build.sh", "mkdir -p tmp; cp program.in program.sh\n");
-        project.write("program.in", program("", ""));
-        project.write("size.txt", "1\n");
-        project.git("add --all");
-        project.git("commit --quiet --message base");
-        project.write("build.sh", format!("cp program.in program.sh\n{build}\n"));
-        project.write("program.in", program("", profiled));
+        let run = "run = [\"sh\", \"program.sh\"]";
+        let with_build = format!("build = [\"sh\", \"build.sh\"]\n{run}");
+        machine.configure(run, &with_build);
+        machine.configure("inputs = [\"program.sh\"]", "inputs = [\"program.in\"]");
+        let ignored = ".sparsek-gate/\njournal\nreports\nargv\nprogram.sh\ntmp/\nhome/\n";
+        machine.write(".gitignore", ignored);
+        machine.write("build.sh", "mkdir -p tmp; cp program.in program.sh\n");
+        machine.write("program.in", program("", ""));
+        machine.write("size.txt", "1\n");
+        machine.git("add --all");
+        machine.git("commit --quiet --message base");
+        let [builds, measures] = [build, profiled].map(|does| match does {
+            "" => String::new(),
+            does => of_each(does),
+        });
+        machine.write("build.sh", format!("cp program.in program.sh\n{builds}\n"));
+        machine.write("program.in", program("", &measures));
         for file in ["journal", "reports"] {
-            project.write(file, "");
+            machine.write(file, "");
         }
         let ran = machine.run("check --against HEAD --format json");
         let report = ran.exits(code).json();
         assert_eq!(report.denied(), denied, "{build}{profiled}");
+        let is_lost = denied.len() > 1;
+        let warned = &["base-unavailable"][..usize::from(is_lost)];
         assert_eq!(report.warned(), warned, "{build}{profiled}");
-        if denied == ["altered-during-run"] {
+        if denied == FOUND {
             let message = report.message("altered-during-run");
             let own = [
                 "in the base: ",
@@ -528,19 +468,14 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
     let machine = locked();
     // A file system of its own, that nobody else sees.
     let within = |script: &str| {
+        let mount = format!("mount -t tmpfs -o size=2m tmpfs .sparsek-gate && {script}");
         let mut command = Command::new("unshare");
-        command
-            .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
-            .arg(format!(
-                "mount -t tmpfs -o size=2m tmpfs .sparsek-gate && {script}"
-            ))
-            .current_dir(machine.path(""));
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount]);
+        command.current_dir(machine.path(""));
         command
     };
-    if !within("true")
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
+    let own = within("true").output();
+    if !own.is_ok_and(|output| output.status.success()) {
         aloud("SKIPPED: a full disk, unshare cannot make a mount namespace here");
         return;
     }
@@ -548,16 +483,9 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
     for (verified, profiled) in [(fill, ""), ("", fill)] {
         machine.write("program.sh", program(verified, profiled));
         let gate = machine.gate("check --format json");
-        let mut command = under(within("exec \"$0\" \"$@\""), &gate);
-        let ran = Ran::of(&command.output().unwrap());
-        assert!(
-            [3, 5].contains(&ran.code),
-            "{}: {}{}",
-            ran.code,
-            ran.out,
-            ran.err
-        );
-        let said = format!("{}{}", ran.out, ran.err);
+        let ran = Ran::by(&mut under(within("exec \"$0\" \"$@\""), &gate));
+        let said = format!("{}: {}{}", ran.code, ran.out, ran.err);
+        assert!([3, 5].contains(&ran.code), "{said}");
         let named = ["No space left", "profiler-failed", "program-failed"];
         assert!(named.iter().any(|name| said.contains(name)), "{said}");
     }
@@ -566,24 +494,12 @@ fn a_program_that_fills_the_disk_gets_no_pass() {
 #[test]
 fn a_program_that_launches_nothing_or_another_kernel_is_not_measured() {
     let machine = locked();
-    for (script, denied) in [
-        ("exit 0", &["kernel-missing"][..]),
-        (
-            "echo 'variant: cp_async'; echo 'recorded: h200'",
-            &["kernel-missing"],
-        ),
-    ] {
-        let whole =
-            program("", "").replace("echo 'variant: baseline'\necho 'recorded: h200'", script);
+    let recorded = "echo 'variant: baseline'\necho 'recorded: h200'";
+    let other = recorded.replace("baseline", "cp_async");
+    for script in ["exit 0", &other] {
+        let whole = program("", "").replace(recorded, script);
         machine.write("program.sh", whole);
-        let report = machine.run("check --format json");
-        let report = report.json();
-        for code in denied {
-            assert!(
-                report.denied().contains(&(*code).to_owned()),
-                "{script}: {:?}",
-                report.denied()
-            );
-        }
+        let report = machine.run("check --format json").json();
+        assert!(report.denies("kernel-missing"), "{:?}", report.denied());
     }
 }

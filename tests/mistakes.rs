@@ -2,7 +2,7 @@
 
 use sparsek_gate::config::Config;
 
-use crate::common::Project;
+use crate::common::{Project, contains, rows};
 
 const CONFIG: &str = "[toolchain]\narch = \"sm_90a\"\n[suite.s.variant.v]\nrun = [\"sh\", \"bench.sh\"]\nbuild = [\"sh\", \"build.sh\"]\n";
 
@@ -10,26 +10,15 @@ const CONFIG: &str = "[toolchain]\narch = \"sm_90a\"\n[suite.s.variant.v]\nrun =
 fn a_build_that_the_machine_cannot_do_ends_with_3_and_what_is_missing() {
     let project = Project::empty();
     project.write("config.toml", CONFIG);
-    for (output, what) in [
-        (
-            "cc1plus: error: No space left on device",
-            "the disk is full",
-        ),
-        (
-            "virtual memory exhausted: Cannot allocate memory",
-            "too little memory",
-        ),
-        (
-            "ModuleNotFoundError: No module named 'torch'",
-            "a Python module is not installed",
-        ),
-        (
-            "./tool: error while loading shared libraries: libx.so.1",
-            "a shared library is missing",
-        ),
-    ] {
+    let table = "
+cc1plus: error: No space left on device | the disk is full
+virtual memory exhausted: Cannot allocate memory | too little memory
+ModuleNotFoundError: No module named 'torch' | a Python module is not installed
+./tool: error while loading shared libraries: libx.so.1 | a shared library is missing";
+    for [output, what] in rows(table) {
         project.write("build.sh", format!("echo \"{output}\" >&2\nexit 1\n"));
-        project.run("build").ends(3, what).says("machine-lacks s/v");
+        let ran = project.run("build").ends(3, &what);
+        ran.says("machine-lacks s/v");
     }
     project.write("build.sh", "echo 'error: expected a ;' >&2\nexit 1\n");
     project.run("build").ends(5, "build-failed");
@@ -59,38 +48,35 @@ fn a_tolerance_that_cannot_be_meant_is_reported() {
     let check = |config: String| {
         project.write("config.toml", config);
         let report = project.check(&["cp_async"], 0);
-        let findings = report.findings("warn").clone();
-        let doubtful = findings.iter().filter(|one| one["code"] == "rule-doubtful");
-        let words = |one: &&serde_json::Value| format!("{} {}", one["message"], one["next"]);
-        doubtful.map(words).collect::<Vec<_>>().join("\n")
+        let said = ["message", "next"].map(|key| report.fields("rule-doubtful", key).concat());
+        said.concat()
     };
     let own = project.read("config.toml");
     assert_eq!(check(own.clone()), "");
     let both = "{ stored = \"4 %\", against = \"0.5 %\" }";
-    for (tolerance, words) in [
-        ("\"0.03 %\"", "0.03 % of `duration`"),
-        ("\"0.03 %\"", "write `3 %`"),
-        ("\"0.5\"", "0.5 ns of `duration` is less than a tick"),
-        ("\"0.5\"", "0.5 %"),
-        ("\"0.07\"", "7 %"),
+    let tolerance = |of: &str| format!("{{ stored = \"4 %\", against = \"{of}\" }}");
+    let of_active = "[metric.sm_active]";
+    let active = format!("{of_active}\nmin = 0.5");
+    let (tick, limit) = (
+        "0.5 ns of `duration` is less than a tick",
+        "the limit 0.5 of `sm_active` is 0.5 %",
+    );
+    for (from, to, words) in [
+        (
+            both,
+            tolerance("0.03 %"),
+            &["0.03 % of `duration`", "write `3 %`"][..],
+        ),
+        (both, tolerance("0.5"), &[tick, "0.5 %"]),
+        (both, tolerance("0.07"), &["7 %"]),
+        (of_active, active, &[limit, "write 50 if a share is meant"]),
+        (
+            "[static.occupancy]",
+            "[static.occupancy]\nmin = 0.25".to_owned(),
+            &["the limit 0.25 of `occupancy`"],
+        ),
     ] {
-        let tolerance = format!("{{ stored = \"4 %\", against = {tolerance} }}");
-        let said = check(own.replacen(both, &tolerance, 1));
-        assert!(said.contains(words), "{words}: {said}");
-    }
-    for (table, limit, words) in [
-        (
-            "[metric.sm_active]", "min = 0.5", "the limit 0.5 of `sm_active` is 0.5 %",
-        ),
-        (
-            "[metric.sm_active]", "min = 0.5", "write 50 if a share is meant",
-        ),
-        (
-            "[static.occupancy]", "min = 0.25", "the limit 0.25 of `occupancy`",
-        ),
-    ] {
-        let said = check(own.replacen(table, &format!("{table}\n{limit}"), 1));
-        assert!(said.contains(words), "{words}: {said}");
+        contains(&check(own.replacen(from, &to, 1)), words);
     }
 }
 

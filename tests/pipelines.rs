@@ -856,21 +856,14 @@ fn consent_covers_what_the_reports_own_outcome_asks_and_nobody_elses() {
     let artifact =
         |id: u64, run: u64| json!({ "id": id, "expired": false, "workflow_run": { "id": run } });
     let of_head = format!("actions/artifacts?name=sparsek-gate-outcome-{head}&per_page=100");
+    let may = |what: &str| json!({ "permission": what });
+    // The newest artifact of that name was left by a run of the change.
+    let artifacts = json!({ "artifacts": [artifact(1, 10), artifact(2, 20)] });
     for (path, answer) in [
-        (
-            "collaborators/ada/permission",
-            json!({ "permission": "write" }),
-        ),
-        (
-            "collaborators/eve/permission",
-            json!({ "permission": "read" }),
-        ),
+        ("collaborators/ada/permission", may("write")),
+        ("collaborators/eve/permission", may("read")),
         ("pulls/7", json!({ "head": { "sha": head } })),
-        // The newest artifact of that name was left by a run of the change.
-        (
-            &*of_head,
-            json!({ "artifacts": [artifact(1, 10), artifact(2, 20)] }),
-        ),
+        (&*of_head, artifacts),
         ("actions/runs/20", run("pull_request")),
         ("actions/runs/10", run("workflow_run")),
     ] {

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use crate::common::outcome::large;
 use crate::common::outcomes::render as render_in;
-use crate::common::{self, Project, keep_launches, repository, samples};
+use crate::common::{self, Project, Ran, is_generated, keep_launches, repository, samples};
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::{Entry, Lock};
 use sparsek_gate::finding::{Code, ExitCode, Finding, Reported};
@@ -31,30 +31,10 @@ fn golden_path(name: &str) -> PathBuf {
     repository().join("tests/data/outcomes").join(name)
 }
 
-/// Compares a text with a file of the repository; `INSTA_UPDATE=always` writes that file.
+/// Compares a text with a golden file of the repository.
 #[track_caller]
 fn is_golden(name: &str, text: &str) {
     is_generated(&format!("tests/data/outcomes/{name}"), text);
-}
-
-/// The same for any file of the repository.
-#[track_caller]
-fn is_generated(name: &str, text: &str) {
-    let path = repository().join(name);
-    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
-        fs::write(&path, text).unwrap();
-    }
-    let golden = fs::read_to_string(&path).unwrap_or_default();
-    let differing = golden.lines().zip(text.lines()).position(|(a, b)| a != b);
-    let at = differing.unwrap_or(golden.lines().count().min(text.lines().count()));
-    assert!(
-        golden == text,
-        "{name} differs from line {} on:\n  was {}\n  is  {}\n\
-         If that is intended: INSTA_UPDATE=always cargo test --test all reports::",
-        at + 1,
-        golden.lines().nth(at).unwrap_or("nothing"),
-        text.lines().nth(at).unwrap_or("nothing"),
-    );
 }
 
 fn read_json(path: &str) -> Json {
@@ -629,15 +609,12 @@ fn every_form_fits_its_schema() {
 
 #[test]
 fn the_schemas_reject_broken_files() {
-    let broken: [(&str, &str); 3] = [
+    let issue = r#"[{"description": "x", "check_name": "x", "fingerprint": "1", "severity": "bad", "location": {"path": "a", "lines": {"begin": 1}}}]"#;
+    for (schema, text) in [
         (SARIF, r#"{"version": "2.1.0", "runs": [{"results": []}]}"#),
-        (
-            GITLAB,
-            r#"[{"description": "x", "check_name": "x", "fingerprint": "1", "severity": "bad", "location": {"path": "a", "lines": {"begin": 1}}}]"#,
-        ),
+        (GITLAB, issue),
         (OUTCOME, r#"{"schema": 2}"#),
-    ];
-    for (schema, text) in broken {
+    ] {
         let value = serde_json::from_str(text).unwrap();
         assert!(!validator(schema).is_valid(&value), "{schema}");
     }
@@ -897,11 +874,9 @@ fn only_the_summary_of_a_step_is_appended_to() {
     let golden = golden_path("every_verdict.json");
     fs::copy(golden, project.path("outcome.json")).unwrap();
     let report = |summary: &str, target: &str| {
-        let mut command = project.gate();
-        command.env("GITHUB_STEP_SUMMARY", project.path(summary));
         let target = format!("markdown:{}", project.path(target).display());
-        command.args(["report", "outcome.json", "--report", &target]);
-        common::Ran::of(&command.output().unwrap()).exits(0);
+        let mut command = project.gate_of(&["report", "outcome.json", "--report", &target]);
+        Ran::by(command.env("GITHUB_STEP_SUMMARY", project.path(summary))).exits(0);
     };
     for file in ["summary", "other"] {
         project.write(file, "earlier output");

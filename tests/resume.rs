@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::common::crash::{contents, is_long, kill_at_random, kills, running, wait_for_orphans};
 use crate::common::sealed;
 use crate::common::stand_in::{CP_ASYNC, Machine};
-use crate::common::{PATIENCE, Ran, aloud};
+use crate::common::{self, PATIENCE, Ran, aloud};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use sparsek_gate::hash::sha256_file;
@@ -271,53 +271,28 @@ fn a_run_that_was_killed_before_it_reported_what_it_measured_measures_nothing_ag
 
 #[test]
 fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
-    // A file that is changed, and why its variant is then measured anew.
-    const CASES: [(&str, &str); 4] = [
-        (
-            "capture-1.ncu-rep",
-            "`capture-1.ncu-rep` is not what the interrupted run wrote",
-        ),
-        (
-            "capture-2.csv",
-            "`capture-2.csv` is not what the interrupted run wrote",
-        ),
-        (
-            "capture-2.argv",
-            "`capture-2.argv` is not what the interrupted run wrote",
-        ),
-        ("variant.json", "its variant.json is damaged"),
+    let checkout = Checkout(Machine::locked(3));
+    checkout.interrupt(&["check"], "v-n_2");
+    let file = |number: u32, name: &str| format!("{PROFILES}/bsr_gemm/v-n_{number}/{name}");
+    checkout.write(&file(1, "capture-2.csv"), "x");
+    let record = checkout.read(&file(2, "variant.json"));
+    checkout.write(&file(2, "variant.json"), &record[..record.len() / 2]);
+    let report = checkout.run("check --resume --format json").json();
+    let mut anew = report.findings("warn");
+    anew.retain(|one| one["code"] == "resumed" && one["variant"].is_string());
+    let why = [
+        "`capture-2.csv` is not what the interrupted run wrote",
+        "its variant.json is damaged",
     ];
-    // One is taken over, and the last one is not complete.
-    let count = CASES.len() + 2;
-    let machine = Machine::locked(count as u32);
-    let checkout = Checkout(machine);
-    checkout.interrupt(&["check"], &format!("v-n_{}", count - 1));
-    let project = &checkout.0.project;
-    for (number, (file, _)) in (1..).zip(CASES) {
-        let path = format!("{PROFILES}/bsr_gemm/v-n_{number}/{file}");
-        let text = fs::read(project.path(&path)).unwrap();
-        let half = &text[..text.len() / 2];
-        project.write(&path, if file == "variant.json" { half } else { b"x" });
-    }
-    let report = checkout.run("check --resume --format json");
-    let report = report.json();
-    let findings = report.0["findings"].as_array().unwrap().iter();
-    let anew = findings.filter(|one| one["code"] == "resumed" && one["variant"].is_string());
-    let anew: Vec<(&str, &str)> = anew
-        .map(|finding| {
-            let text = |name: &str| finding[name].as_str().unwrap();
-            (text("variant"), text("message"))
-        })
-        .collect();
-    assert_eq!(anew.len(), CASES.len(), "{anew:?}");
-    for (number, (.., why)) in (1..).zip(CASES) {
+    assert_eq!(anew.len(), why.len(), "{anew:?}");
+    for (number, why) in (1..).zip(why) {
         let name = format!("bsr_gemm/v-n_{number}");
-        let found = anew.iter().find(|(variant, _)| *variant == name).unwrap();
-        assert!(found.1.contains(why), "{found:?}");
+        let found = anew.iter().find(|one| one["variant"] == name).unwrap();
+        common::contains(found["message"].as_str().unwrap(), &[why]);
     }
     // What is measured anew is whole, and never taken over in part.
-    assert_eq!(resumed(&report.0), ["bsr_gemm/v-n_5"]);
-    for number in 1..=count {
+    assert_eq!(resumed(&report.0), [""; 0]);
+    for number in 1..=3 {
         let variant = report.variant(&format!("v-n_{number}"));
         let found = variant["current"]["processes"].as_u64();
         assert!(found >= Some(3), "{number}: {found:?}");
@@ -327,32 +302,31 @@ fn what_was_changed_of_a_variant_is_measured_anew_as_a_whole() {
 #[test]
 fn a_variant_whose_program_changed_is_measured_anew_and_others_are_not() {
     let checkout = Checkout::new();
-    let project = &checkout.0.project;
-    let resume = |arguments: &[&str]| {
-        let ran = checkout.run(&[&["check", "--resume", "--format", "json"], arguments].concat());
-        ran.json()
-    };
-    // The source of another one.
-    checkout.interrupt(&["check"], "baseline");
-    project.replace("kernels/b.cu", "return 0", "return 0 + 0 * 7");
-    assert_eq!(resumed(&resume(&[]).0), ["bsr_gemm/baseline"]);
-    // The same machine code, perhaps, and another source.
-    checkout.interrupt(&["check"], "baseline");
-    project.replace("kernels/a.cu", "return 0", "return 0 + 0 * 7");
-    let report = resume(&[]);
-    assert!(
-        report
-            .message("resumed")
-            .contains("its program is another one now")
-    );
-    assert_eq!(resumed(&report.0), [""; 0]);
-    // A file that every program may read.
-    checkout.interrupt(&["check"], "baseline");
-    project.write("data.txt", "1");
-    let report = resume(&["baseline"]);
-    assert_eq!(resumed(&report.0), [""; 0]);
-    let message = report.message("resumed");
-    assert!(message.ends_with("a file that it could read is another one now"));
+    // The names that are checked, a change while the run is interrupted, what is taken over, and why not.
+    let of_program = "its program is another one now";
+    let of_file = "a file that it could read is another one now";
+    let longer = |source: &str| checkout.replace(source, "return 0", "return 0 + 0 * 7");
+    type Case<'a> = (&'a str, &'a dyn Fn(), &'a [&'a str], &'a str);
+    let cases: [Case<'_>; 3] = [
+        ("", &|| longer("kernels/b.cu"), &["bsr_gemm/baseline"], ""),
+        // The same machine code, perhaps, and another source.
+        ("", &|| longer("kernels/a.cu"), &[], of_program),
+        // A file that every program may read.
+        (
+            "baseline",
+            &|| checkout.write("data.txt", "1"),
+            &[],
+            of_file,
+        ),
+    ];
+    for (names, change, taken_over, why) in cases {
+        checkout.interrupt(&["check"], "baseline");
+        change();
+        let ran = checkout.run(&format!("check --resume --format json {names}"));
+        let report = ran.json();
+        assert_eq!(resumed(&report.0), taken_over);
+        common::contains(report.fields("resumed", "message")[0], &[why]);
+    }
 }
 
 #[test]
@@ -410,9 +384,7 @@ fn what_failed_before_a_kill_stays_failed_until_its_program_is_another_one() {
         let own = expected.message(code);
         let suffix = "(in the interrupted run; not measured again)";
         assert_eq!(message, format!("{own} {suffix}"));
-        let findings = report.0["findings"].as_array().unwrap();
-        let failed = findings.iter().find(|one| one["code"] == *code).unwrap();
-        let next = failed["next"].as_str().unwrap();
+        let next = report.fields(code, "next")[0];
         assert!(
             next.ends_with("; to measure it anew, run without --resume"),
             "{next}"
@@ -492,38 +464,35 @@ fn whatever_is_killed_a_run_that_goes_on_has_the_outcome_of_an_uninterrupted_one
 fn what_a_change_could_have_left_is_not_used_unless_the_base_allows_it() {
     const REFUSED: &str = "`--resume` is refused: a change is under review";
     let checkout = Checkout::new();
-    let project = &checkout.0.project;
-    let resume = ["check", "--resume"];
-    let ci = |arguments: &[&str]| {
+    let ci = |arguments: &str| {
         let mut command = checkout.0.gate(arguments);
-        Ran::of(&command.env("CI", "true").output().unwrap())
+        Ran::by(command.env("CI", "true"))
     };
     checkout.interrupt(&["check"], "baseline");
-    for further in [&["--baseline-ref", "HEAD"][..], &["--pull-request", "3"]] {
-        let ran = checkout.run(&[&resume[..], further].concat());
+    for further in ["--baseline-ref HEAD", "--pull-request 3"] {
+        let ran = checkout.run(&format!("check --resume {further}"));
         ran.ends(2, REFUSED).says("next: ");
     }
-    let none = ["--baseline-ref", "none"];
-    ci(&[&resume[..], &none].concat()).ends(2, REFUSED);
-    ci(&["profile", "--resume"]).ends(2, REFUSED);
+    ci("check --resume --baseline-ref none").ends(2, REFUSED);
+    ci("profile --resume").ends(2, REFUSED);
     // The change itself cannot allow it.
-    let config = project.read("config.toml");
-    project.write("config.toml", format!("{config}\n[trust]\nresume = true\n"));
-    let ran = checkout.run(&[&resume[..], &["--baseline-ref", "HEAD"]].concat());
-    ran.ends(2, REFUSED);
+    let config = checkout.read("config.toml");
+    let allowed = |value: &str| {
+        let trust = format!("{config}\n[trust]\nresume = {value}\n");
+        checkout.write("config.toml", trust);
+    };
+    allowed("true");
+    let of_base = "check --resume --baseline-ref HEAD";
+    checkout.run(of_base).ends(2, REFUSED);
     checkout.commit();
-    let one = ["check", "--resume", "baseline"];
-    let ran = checkout.run(&[&one[..], &["--baseline-ref", "HEAD"]].concat());
+    let ran = checkout.run(&format!("{of_base} baseline"));
     ran.ends(0, "resumed");
-    ci(&[&one[..], &none].concat()).exits(0);
-    project.write(
-        "config.toml",
-        format!("{config}\n[trust]\nresume = \"yes\"\n"),
-    );
-    checkout.run(&resume).ends(2, "resume = \"yes\"");
-    project.write("config.toml", config);
+    ci("check --resume baseline --baseline-ref none").exits(0);
+    allowed("\"yes\"");
+    checkout.run("check --resume").ends(2, "resume = \"yes\"");
+    checkout.write("config.toml", &config);
     for other in ["--static", "--gpus=all"] {
-        checkout.run(&["check", "--resume", other]).exits(2);
+        checkout.run(&format!("check --resume {other}")).exits(2);
     }
 }
 
@@ -533,11 +502,8 @@ fn a_run_that_still_measures_was_not_interrupted() {
     let slow = checkout.path("tmp/slow");
     fs::write(&slow, "").unwrap();
     let mut check = checkout.0.gate("check baseline");
-    let mut check = check
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let check = check.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut check = check.spawn().unwrap();
     // By then it has the lock on its file.
     checkout.wait_for_sleep(&mut check);
     let ran = checkout.run("check --resume baseline").exits(3);

@@ -2,11 +2,10 @@
 //! it must be. Compiler, ncu and the driver are stand-ins; programs are small C programs, and the
 //! reports that are handed over are those that the real ncu recorded on an H200.
 
-use std::ops::Deref;
 use std::sync::OnceLock;
 
-use crate::common::Report;
 use crate::common::stand_in::{Machine, NVCC_OF_C};
+use crate::common::{Report, rows};
 
 /// A second variant beside `baseline`, and one that the compiler does not build.
 const SECOND: &str = r#"
@@ -23,69 +22,51 @@ fn program(variant: &str, head: &str, body: &str) -> String {
     )
 }
 
-struct Checkout(Machine);
-
-impl Deref for Checkout {
-    type Target = Machine;
-
-    fn deref(&self) -> &Machine {
-        &self.0
-    }
+/// Two variants, locked and committed.
+fn checkout() -> Machine {
+    static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
+    let checkout = Machine::once(&LOCKED, make);
+    // The script of ncu names the folder.
+    checkout.commit();
+    checkout
 }
 
-impl Checkout {
-    /// Two variants, locked and committed.
-    fn new() -> Checkout {
-        static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
-        let checkout = Checkout(Machine::once(&LOCKED, || Checkout::make().0));
-        // The script of ncu names the folder.
-        checkout.commit();
-        checkout
-    }
+fn make() -> Machine {
+    let machine = Machine::new();
+    machine.program("toolkit/bin/nvcc", NVCC_OF_C);
+    let project = &machine.project;
+    let config = project.read("config.toml");
+    project.write("config.toml", config + SECOND);
+    let config = project.read("config.toml");
+    let listed = config.lines().find(|line| line.starts_with("unread = "));
+    project.configure(listed.unwrap(), "unread = [\"*.md\", \"baselines/**\"]");
+    project.write("kernels/a.cu", program("baseline", "", ""));
+    project.write(
+        "kernels/b.cu",
+        program("cp_async", "#include \"b.cuh\"", ""),
+    );
+    project.write("kernels/b.cuh", "extern int unused;\n");
+    project.write("README.md", "Words.\n");
+    machine.without("");
+    lock(&machine);
+    machine
+}
 
-    fn make() -> Checkout {
-        let machine = Machine::new();
-        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
-        let project = &machine.project;
-        let config = project.read("config.toml");
-        project.write("config.toml", config + SECOND);
-        let config = project.read("config.toml");
-        let listed = config.lines().find(|line| line.starts_with("unread = "));
-        project.configure(listed.unwrap(), "unread = [\"*.md\", \"baselines/**\"]");
-        project.write("kernels/a.cu", program("baseline", "", ""));
-        project.write(
-            "kernels/b.cu",
-            program("cp_async", "#include \"b.cuh\"", ""),
-        );
-        project.write("kernels/b.cuh", "extern int unused;\n");
-        project.write("README.md", "Words.\n");
-        let checkout = Checkout(machine);
-        checkout.without("");
-        checkout.lock();
-        checkout
-    }
+fn lock(checkout: &Machine) {
+    checkout.lock_measured();
+    checkout.commit();
+    checkout.write("journal", "");
+}
 
-    fn lock(&self) {
-        self.lock_measured();
-        self.commit();
-        self.write("journal", "");
-    }
-
-    fn check(&self, arguments: &[&str], code: i32) -> Report {
-        let all = [&["check", "--format", "json"], arguments].concat();
-        self.0.run(&all).exits(code).json()
-    }
-
-    /// The variants that were measured by the latest run.
-    fn measured(&self) -> Vec<String> {
-        let journal = self.read("journal");
-        let names = journal.lines().filter_map(|line| line.split(' ').nth(1));
-        let mut names: Vec<String> = names.map(str::to_owned).collect();
-        names.sort();
-        names.dedup();
-        self.write("journal", "");
-        names
-    }
+/// The variants that were measured by the latest run.
+fn measured(checkout: &Machine) -> Vec<String> {
+    let journal = checkout.read("journal");
+    let names = journal.lines().filter_map(|line| line.split(' ').nth(1));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    checkout.write("journal", "");
+    names
 }
 
 /// The variants that a report says have the base's program.
@@ -101,18 +82,18 @@ const BOTH: [&str; 2] = ["bsr_gemm/baseline", "bsr_gemm/cp_async"];
 
 #[test]
 fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
-    let checkout = Checkout::new();
-    let blind = Checkout(checkout.0.with_libraries(&[]));
+    let checkout = checkout();
+    let blind = checkout.with_libraries(&[]);
     let report = blind.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
     assert!(report.denied().is_empty());
-    assert_eq!(blind.measured(), [""; 0]);
+    assert_eq!(measured(&blind), [""; 0]);
     let sha256 = report.0["same_programs"][0]["program"].as_str().unwrap();
     assert_eq!(sha256.len(), 64);
 
     let text = |format| {
         let arguments = ["check", "--against", "HEAD", "--format", format];
-        blind.0.run(&arguments).exits(0).out
+        blind.run(&arguments).exits(0).out
     };
     for format in ["text", "markdown", "html", "github"] {
         let text = text(format);
@@ -129,80 +110,33 @@ fn an_unchanged_program_needs_no_gpu_and_every_report_says_so() {
 
     // With something to measure, the GPU is missing.
     blind.write("kernels/b.cu", program("cp_async", "", "puts(\"more\");"));
-    blind.0.run("check --against HEAD").exits(3);
+    blind.run("check --against HEAD").exits(3);
 }
 
-/// What a change does, and the variants that must then be measured.
-type Case = (&'static str, fn(&Checkout), &'static [&'static str]);
+/// What changes, by a shell, and the variants that must then be measured.
+const CHANGES: &str = r#"
+documentation | echo more >README.md |
+the source of another variant | sed -i 's/^return/puts("more");&/' kernels/b.cu | cp_async
+a comment in the header of another variant | echo '// more' >>kernels/b.cuh | cp_async
+a file that nobody is known to read | echo 1 >weights.bin | baseline cp_async
+documentation in another folder | echo Words. >kernels/README.md | baseline cp_async
+the configuration | sed -i '1i # more' config.toml | baseline cp_async
+a source that the index hides | git update-index --skip-worktree kernels/a.cu; sed -i 's/^return/puts("more");&/' kernels/a.cu | baseline
+a removed file | rm kernels/notes.txt | baseline cp_async
+an ignored file that is tracked | echo data.bin >.gitignore; echo 1 >data.bin; git add --force .gitignore data.bin | baseline cp_async
+"#;
 
 #[test]
 fn what_changed_decides_which_variants_are_measured() {
-    let checkout = Checkout::new();
-    let cases: [Case; 9] = [
-        (
-            "documentation",
-            |it| it.write("README.md", "Other words.\n"),
-            &[],
-        ),
-        (
-            "the source of another variant",
-            |it| it.write("kernels/b.cu", program("cp_async", "", "puts(\"more\");")),
-            &["cp_async"],
-        ),
-        (
-            "a comment in the header of another variant",
-            |it| it.write("kernels/b.cuh", "extern int unused; // more\n"),
-            &["cp_async"],
-        ),
-        (
-            "a file that nobody is known to read",
-            |it| it.write("weights.bin", "1"),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "documentation in another folder",
-            |it| it.write("kernels/README.md", "Words.\n"),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "the configuration",
-            |it| it.configure("[toolchain]", "# more\n[toolchain]"),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "a source that the index hides",
-            |it| {
-                it.git("update-index --skip-worktree kernels/a.cu");
-                it.write("kernels/a.cu", program("baseline", "", "puts(\"more\");"));
-            },
-            &["baseline"],
-        ),
-        (
-            "a removed file",
-            |it| std::fs::remove_file(it.path("kernels/notes.txt")).unwrap(),
-            &["baseline", "cp_async"],
-        ),
-        (
-            "an ignored file that is tracked",
-            |it| {
-                it.write(".gitignore", "data.bin\n");
-                it.write("data.bin", "1");
-                it.git("add --force .gitignore data.bin");
-            },
-            &["baseline", "cp_async"],
-        ),
-    ];
+    let checkout = checkout();
     checkout.write("kernels/notes.txt", "notes\n");
     checkout.commit();
-    for (what, change, expected) in cases {
-        change(&checkout);
+    for [what, change, expected] in rows(CHANGES) {
+        checkout.shell(&change);
         let report = checkout.check(&["--against", "HEAD"], 0);
-        assert_eq!(checkout.measured(), expected, "{what}");
-        let unmeasured = BOTH.iter().filter(|name| {
-            let variant = name.split('/').nth(1).unwrap();
-            !expected.contains(&variant)
-        });
-        let unmeasured: Vec<&str> = unmeasured.copied().collect();
+        assert_eq!(measured(&checkout).join(" "), expected, "{what}");
+        let mut unmeasured = BOTH.to_vec();
+        unmeasured.retain(|name| !expected.contains(&name["bsr_gemm/".len()..]));
         assert_eq!(same(&report), unmeasured, "{what}");
         checkout.git("update-index --no-skip-worktree kernels/a.cu");
         checkout.git("reset --quiet --hard");
@@ -214,25 +148,19 @@ fn what_changed_decides_which_variants_are_measured() {
 fn a_program_that_may_load_what_changed_is_measured() {
     // Each reads, or may read, the header of the other variant while it runs.
     let programs = [
-        (
-            "int system(const char *);", "if (count > 9) system(words[1]);",
-        ),
-        (
-            "const char *header = \"b.cuh\";", "if (count > 9) puts(header);",
-        ),
-        (
-            "const char *compiler = \"libnvrtc.so\";",
-            "if (count > 9) puts(compiler);",
-        ),
+        ("int system(const char *);", "system(words[1])"),
+        ("const char *header = \"b.cuh\";", "puts(header)"),
+        ("const char *compiler = \"libnvrtc.so\";", "puts(compiler)"),
     ];
-    let checkout = Checkout::new();
+    let checkout = checkout();
     for (head, body) in programs {
-        checkout.write("kernels/a.cu", program("baseline", head, body));
+        let body = format!("if (count > 9) {body};");
+        checkout.write("kernels/a.cu", program("baseline", head, &body));
         checkout.commit();
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), [""; 0], "{head}");
-        assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+        assert_eq!(measured(&checkout), ["baseline", "cp_async"]);
         checkout.git("checkout --quiet kernels/b.cuh");
         checkout.write("README.md", "Other words.\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
@@ -243,7 +171,7 @@ fn a_program_that_may_load_what_changed_is_measured() {
 
 #[test]
 fn a_file_that_arguments_or_variables_name_is_measured() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let source = "source = \"kernels/a.cu\"\n";
     let mut before = source.to_owned();
     for setting in [
@@ -256,7 +184,7 @@ fn a_file_that_arguments_or_variables_name_is_measured() {
         checkout.write("kernels/b.cuh", "extern int other;\n");
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), [""; 0], "{setting}");
-        assert_eq!(checkout.measured(), ["baseline", "cp_async"], "{setting}");
+        assert_eq!(measured(&checkout), ["baseline", "cp_async"], "{setting}");
         checkout.git("checkout --quiet kernels/b.cuh");
         before = named;
     }
@@ -264,7 +192,7 @@ fn a_file_that_arguments_or_variables_name_is_measured() {
 
 #[test]
 fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     checkout.write("kernels/table.h", "\n");
     checkout.commit();
     checkout.write("kernels/table.h", "// another\n");
@@ -274,7 +202,7 @@ fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
     );
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), [""; 0]);
-    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+    assert_eq!(measured(&checkout), ["baseline", "cp_async"]);
 
     // The base has no such file, so none of its programs depends on it.
     checkout.git("checkout --quiet kernels/table.h");
@@ -289,8 +217,8 @@ fn a_change_cannot_say_itself_that_only_the_compiler_reads_a_file() {
 
 #[test]
 fn a_build_command_may_write_what_another_program_reads() {
-    let checkout = Checkout::new();
-    checkout.0.program(
+    let checkout = checkout();
+    checkout.program(
         "c.sh",
         "#!/bin/sh\necho 'variant: baseline'\necho 'recorded: h200'\n",
     );
@@ -299,11 +227,11 @@ fn a_build_command_may_write_what_another_program_reads() {
         build = [\"cp\", \"kernels/b.cuh\", \".sparsek-gate/table\"]\n\
         run = [\"sh\", \"c.sh\"]\nexpect = [\"bsr_gemm_baseline\"]\n";
     checkout.write("config.toml", format!("{config}\n{command}"));
-    checkout.lock();
+    lock(&checkout);
     checkout.write("kernels/b.cuh", "extern int other;\n");
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), [""; 0]);
-    checkout.measured();
+    measured(&checkout);
     // Documentation is not read by anything; the command itself is.
     checkout.git("checkout --quiet kernels/b.cuh");
     checkout.write("README.md", "Other words.\n");
@@ -313,20 +241,20 @@ fn a_build_command_may_write_what_another_program_reads() {
 
 #[test]
 fn a_variant_whose_base_does_not_build_is_measured() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let works = checkout.read("kernels/b.cu");
     checkout.write("kernels/b.cu", "no program\n");
     checkout.commit();
     checkout.write("kernels/b.cu", &works);
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), ["bsr_gemm/baseline"]);
-    assert_eq!(checkout.measured(), ["cp_async"]);
+    assert_eq!(measured(&checkout), ["cp_async"]);
     assert_eq!(report.variant("cp_async")["mode"], "stored");
 }
 
 #[test]
 fn other_arguments_or_variables_are_measured_with_the_same_program() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     checkout.configure("[\"*.md\",", "[\"*.md\", \"config.toml\",");
     checkout.commit();
     for setting in ["env = { MODE = \"fast\" }", "profile_args = [\"--fast\"]"] {
@@ -335,14 +263,14 @@ fn other_arguments_or_variables_are_measured_with_the_same_program() {
         checkout.configure(variant, &changed);
         let report = checkout.check(&["--against", "HEAD"], 0);
         assert_eq!(same(&report), ["bsr_gemm/baseline"], "{setting}");
-        assert_eq!(checkout.measured(), ["cp_async"], "{setting}");
+        assert_eq!(measured(&checkout), ["cp_async"], "{setting}");
         checkout.configure(&changed, variant);
     }
 }
 
 #[test]
 fn a_new_variant_is_measured_and_the_others_are_not() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let config = checkout.read("config.toml");
     let unread = config.replace("[\"*.md\",", "[\"*.md\", \"config.toml\",");
     checkout.write("config.toml", &unread);
@@ -360,25 +288,25 @@ fn a_new_variant_is_measured_and_the_others_are_not() {
     let new = report.message("base-unavailable");
     assert!(new.ends_with("has no such variant: it is new, and counts once this is merged"));
     assert_eq!(same(&report), BOTH);
-    assert_eq!(checkout.measured(), ["occupancy"]);
+    assert_eq!(measured(&checkout), ["occupancy"]);
     // Without a base beside it, nothing says that it is new.
     checkout.check(&[], 4).denies("new-baseline");
 }
 
 #[test]
 fn a_variant_without_a_baseline_is_measured_and_compared_with_its_base_alone() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let baseline = "baselines/nvidia-h200/bsr_gemm/cp_async.*";
     checkout.git(&["rm", "--quiet", baseline]);
     checkout.commit();
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), ["bsr_gemm/baseline"]);
-    assert_eq!(checkout.measured(), ["cp_async"]);
+    assert_eq!(measured(&checkout), ["cp_async"]);
 }
 
 #[test]
 fn hard_limits_are_judged_on_the_baseline_or_measured() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let limit = |max: &str| {
         let metric = "[metric.duration]\n";
         let limited = format!("{metric}max = {max}\n");
@@ -389,7 +317,7 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     let limited = limit("10000000.0");
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
-    assert_eq!(checkout.measured(), [""; 0]);
+    assert_eq!(measured(&checkout), [""; 0]);
     let words = report.0["same_programs"][0]["limits"][0].as_str().unwrap();
     assert!(words.contains("duration"), "{words}");
     checkout.configure(&limited, "[metric.duration]\n");
@@ -398,55 +326,52 @@ fn hard_limits_are_judged_on_the_baseline_or_measured() {
     let report = checkout.check(&["--against", "HEAD"], 1);
     assert_eq!(same(&report), [""; 0]);
     assert!(report.denies("limit-exceeded"));
-    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+    assert_eq!(measured(&checkout), ["baseline", "cp_async"]);
 }
 
 #[test]
 fn a_variant_of_a_command_is_measured_unless_nothing_changed() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let script = "#!/bin/sh\necho 'variant: cp_async'\necho 'recorded: h200'\n";
-    checkout.0.program("b.sh", script);
+    checkout.program("b.sh", script);
     let source = "source = \"kernels/b.cu\"\n";
     let run = "run = [\"sh\", \"b.sh\"]\ninputs = [\"b.sh\"]\n";
     checkout.configure(source, run);
-    checkout.lock();
+    lock(&checkout);
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), BOTH);
     checkout.write("README.md", "Other words.\n");
     let report = checkout.check(&["--against", "HEAD"], 0);
     assert_eq!(same(&report), ["bsr_gemm/baseline"]);
-    assert_eq!(checkout.measured(), ["cp_async"]);
+    assert_eq!(measured(&checkout), ["cp_async"]);
 }
 
 #[test]
 fn everything_is_measured_where_it_is_asked_for_and_against_a_stored_baseline() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     for arguments in [&["--against", "HEAD", "--measure-all"][..], &[]] {
         let report = checkout.check(arguments, 0);
         assert_eq!(same(&report), [""; 0]);
         assert_eq!(
-            checkout.measured(),
+            measured(&checkout),
             ["baseline", "cp_async"],
             "{arguments:?}"
         );
     }
     // There is nothing to ask for without a comparison side by side.
-    checkout.0.run("check --measure-all").exits(2);
+    checkout.run("check --measure-all").exits(2);
 }
 
 #[test]
 fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let costs = checkout.path(".sparsek-gate/costs.json");
     assert!(
         costs.exists(),
         "the profile that was locked noted what it took"
     );
     let arguments = ["check", "--against", "HEAD", "--measure-all", "--format"];
-    let ran = checkout
-        .0
-        .run(&[&arguments[..], &["json"]].concat())
-        .exits(0);
+    let ran = checkout.run(&[&arguments[..], &["json"]].concat()).exits(0);
     assert!(ran.err.contains("2 variants will take "), "{}", ran.err);
     let report = ran.json();
     let spent = &report.0["spent"];
@@ -463,10 +388,7 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
     }
     // Whoever writes there, decides nothing.
     std::fs::write(costs, "{\"bsr_gemm/baseline\": 1e999}").unwrap();
-    let ran = checkout
-        .0
-        .run(&[&arguments[..], &["text"]].concat())
-        .exits(0);
+    let ran = checkout.run(&[&arguments[..], &["text"]].concat()).exits(0);
     assert!(!ran.err.contains("will take"), "{}", ran.err);
     assert!(ran.out.contains("profiled processes "), "{}", ran.out);
     assert!(
@@ -475,7 +397,7 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
         ran.out
     );
     checkout.write("README.md", "Other words.\n");
-    let ran = checkout.0.run("check --against HEAD").exits(0);
+    let ran = checkout.run("check --against HEAD").exits(0);
     assert!(
         ran.out.contains("time: ") && !ran.out.contains("profiled"),
         "{}",
@@ -485,7 +407,7 @@ fn a_check_says_how_long_it_will_take_and_where_its_time_went() {
 
 #[test]
 fn a_change_cannot_say_itself_which_files_no_program_reads() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     checkout.git("update-ref refs/remotes/origin/main HEAD");
     checkout.git("checkout --quiet -b change");
     checkout.configure("[\"*.md\",", "[\"**\",");
@@ -496,5 +418,5 @@ fn a_change_cannot_say_itself_which_files_no_program_reads() {
     let report = checkout.check(&arguments, 4);
     assert_eq!(same(&report), [""; 0]);
     assert_eq!(report.denied(), ["policy-changed"]);
-    assert_eq!(checkout.measured(), ["baseline", "cp_async"]);
+    assert_eq!(measured(&checkout), ["baseline", "cp_async"]);
 }

@@ -3,11 +3,10 @@
 //! (`tests/data/sanitizer`).
 
 use std::fs;
-use std::ops::Deref;
 use std::path::PathBuf;
 
-use crate::common::stand_in::libraries;
-use crate::common::{self, Arguments, Project, Ran, Report, repository};
+use crate::common::stand_in::{Machine, libraries};
+use crate::common::{self, Project, Report, install, repository};
 use serde_json::Value as Json;
 use sparsek_gate::toolchain::SanitizerLog;
 
@@ -53,49 +52,32 @@ fn every_recorded_log_counts_the_errors_that_its_exit_status_tells_of() {
     assert_eq!(logs, there.count());
 }
 
+/// A race has two places, and no kernel is made up for it; an error in an inlined function has the lines
+/// that lead to it.
 #[test]
-fn the_first_error_has_its_kernel_its_line_and_its_address() {
-    let log = SanitizerLog::parse(&recorded_log("out_of_bounds.memcheck")).unwrap();
-    let first = log.first.unwrap();
-    assert_eq!(first.what, "Invalid __global__ write of size 4 bytes");
-    assert_eq!(first.kernel.as_deref(), Some("bsr_gemm_out_of_bounds"));
-    assert_eq!(first.location.as_deref(), Some("out_of_bounds.cu:20"));
-    assert_eq!(first.address.as_deref(), Some("0xff04e2890400"));
-    assert_eq!(first.callers, Vec::<String>::new());
-}
-
-#[test]
-fn an_error_in_an_inlined_function_is_its_kernels_with_the_lines_that_lead_to_it() {
-    let log = SanitizerLog::parse(&recorded_log("crash.memcheck")).unwrap();
-    let first = log.first.unwrap();
-    assert_eq!(first.kernel.as_deref(), Some("bsr_gemm_crash"));
-    assert!(
-        first
-            .function
-            .unwrap()
-            .starts_with("nvcuda::wmma::store_matrix_sync(")
-    );
-    assert_eq!(first.location.as_deref(), Some("mma.hpp:474"));
-    assert_eq!(first.callers, ["baseline.cu:139", "crash.cu:13"]);
-    assert_eq!(first.address.as_deref(), Some("0x10300"));
-}
-
-#[test]
-fn a_race_has_two_places_and_no_kernel_is_made_up_for_it() {
-    let log = SanitizerLog::parse(&recorded_log("race.racecheck")).unwrap();
-    let first = log.first.unwrap();
-    assert_eq!(
-        first.what,
-        "Race reported between Read access at mma.hpp:91 and Write access at cp_async.cuh:11"
-    );
-    assert_eq!(first.kernel, None);
-    assert_eq!(first.location.as_deref(), Some("mma.hpp:91"));
-    assert!(
-        first
-            .function
-            .unwrap()
-            .starts_with("nvcuda::wmma::load_matrix_sync(")
-    );
+fn the_first_error_has_its_kernel_its_lines_and_its_address() {
+    let between =
+        "Race reported between Read access at mma.hpp:91 and Write access at cp_async.cuh:11";
+    let invalid = "Invalid __global__ write of size 4 bytes";
+    let of_crash = "nvcuda::wmma::store_matrix_sync(";
+    let of_race = "nvcuda::wmma::load_matrix_sync(";
+    let written = "bsr_gemm_out_of_bounds out_of_bounds.cu:20 0xff04e2890400";
+    let inlined = "bsr_gemm_crash mma.hpp:474 baseline.cu:139 crash.cu:13 0x10300";
+    for (log, what, function, rest) in [
+        ("out_of_bounds.memcheck", invalid, "", written),
+        ("crash.memcheck", "", of_crash, inlined),
+        ("race.racecheck", between, of_race, "mma.hpp:91"),
+    ] {
+        let log = SanitizerLog::parse(&recorded_log(log)).unwrap();
+        let first = log.first.unwrap();
+        assert!(first.what.starts_with(what), "{}", first.what);
+        let of_first = first.function.unwrap_or_default();
+        assert!(of_first.starts_with(function), "{of_first}");
+        let rest: Vec<&str> = rest.split(' ').collect();
+        let found = [first.kernel, first.location].into_iter().flatten();
+        let found = found.chain(first.callers).chain(first.address);
+        assert_eq!(found.collect::<Vec<_>>(), rest);
+    }
 }
 
 #[test]
@@ -152,11 +134,6 @@ fn one_error_is_counted_as_well_as_two_and_a_thousand() {
     }
 }
 
-/// A machine with an H200 and compute-sanitizer, as far as the program sees.
-struct Machine {
-    project: Project,
-}
-
 const CONFIG: &str = r#"
 [toolchain]
 compute_sanitizer = "compute-sanitizer"
@@ -170,72 +147,45 @@ args = ["--size", "8192"]
 verify_args = ["--check"]
 "#;
 
-impl Machine {
-    /// With variants whose programs end with these statuses without the tool.
-    fn new(variants: &[(&str, i32)]) -> Machine {
-        let project = Project::empty();
-        let mut config = CONFIG.to_owned();
-        for (variant, status) in variants {
-            config.push_str(&format!(
-                "[suite.s.variant.{variant}]\nrun = [\"sh\", \"{variant}.sh\"]\n"
-            ));
-            let script = format!("echo 'recorded: {variant}'\nexit {status}\n");
-            project.write(&format!("{variant}.sh"), script);
-        }
-        project.write("config.toml", format!("{}{config}", common::ENV_PASS));
-        fs::create_dir(project.path("tmp")).unwrap();
-        let machine = Machine { project };
-        let stand_in = repository().join("tests/data/stand_in/compute-sanitizer");
-        machine.sanitizer(&fs::read_to_string(stand_in).unwrap());
-        machine
+/// A machine with an H200 and compute-sanitizer, with variants whose programs end with these statuses
+/// without the tool.
+fn machine(variants: &[(&str, i32)]) -> Machine {
+    let machine = Machine::of(Project::empty(), &[&libraries()[0]]);
+    let machine = machine.with("SANITIZED", &recordings().display().to_string());
+    let mut config = format!("{}{CONFIG}", common::ENV_PASS);
+    for (variant, status) in variants {
+        config += &format!("[suite.s.variant.{variant}]\nrun = [\"sh\", \"{variant}.sh\"]\n");
+        let script = format!("echo 'recorded: {variant}'\nexit {status}\n");
+        machine.write(&format!("{variant}.sh"), script);
     }
-
-    /// With another compute-sanitizer: the lines of a script, which knows `$log` and the program's
-    /// argv as `$@`.
-    fn other_sanitizer(&self, lines: &str) {
-        self.sanitizer(&format!(
-            "#!/bin/sh\n\
-             if [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi\n\
-             while [ \"${{1#--}}\" != \"$1\" ]; do\n\
-             if [ \"$1\" = --log-file ]; then log=$2; fi\nshift 2\ndone\n{lines}\n"
-        ));
-    }
-
-    fn sanitizer(&self, text: &str) {
-        self.project.program("compute-sanitizer", text);
-    }
-
-    fn run(&self, arguments: impl Arguments) -> Ran {
-        let mut command = self.project.gate();
-        command
-            .args(arguments.list())
-            .env("LD_LIBRARY_PATH", &libraries()[0])
-            .env("SANITIZED", recordings())
-            .env("JOURNAL", self.path("journal"))
-            .env("TMPDIR", self.path("tmp"))
-            .env_remove("CUDA_VISIBLE_DEVICES");
-        Ran::by(&mut command)
-    }
-
-    #[track_caller]
-    fn verify(&self, arguments: &[&str], code: i32) -> Report {
-        let all = [&["verify", "--format", "json"], arguments].concat();
-        self.run(&all).exits(code).json()
-    }
-
-    /// What the stand-in was called for.
-    fn journal(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.path("journal")).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
+    machine.write("config.toml", config);
+    let stand_in = repository().join("tests/data/stand_in/compute-sanitizer");
+    install(&stand_in, &machine.path("compute-sanitizer"));
+    machine
 }
 
-impl Deref for Machine {
-    type Target = Project;
+/// With another compute-sanitizer: the lines of a script, which knows `$log` and the program's
+/// argv as `$@`.
+fn other_sanitizer(machine: &Machine, lines: &str) {
+    let text = format!(
+        "#!/bin/sh\n\
+         if [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1)'; exit 0; fi\n\
+         while [ \"${{1#--}}\" != \"$1\" ]; do\n\
+         if [ \"$1\" = --log-file ]; then log=$2; fi\nshift 2\ndone\n{lines}\n"
+    );
+    machine.program("compute-sanitizer", &text);
+}
 
-    fn deref(&self) -> &Project {
-        &self.project
-    }
+#[track_caller]
+fn verify(machine: &Machine, tools: &str, code: i32) -> Report {
+    let ran = machine.run(&format!("verify --format json {tools}"));
+    ran.exits(code).json()
+}
+
+/// What the stand-in was called for.
+fn journal(machine: &Machine) -> Vec<String> {
+    let text = fs::read_to_string(machine.path("journal")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }
 
 /// `tool result` of each tool, of the only variant.
@@ -253,8 +203,8 @@ const ALL: &str = "memcheck,racecheck,initcheck,synccheck";
 
 #[test]
 fn a_kernel_without_fault_is_clean_under_every_tool() {
-    let machine = Machine::new(&[("cp_async", 0)]);
-    let report = machine.verify(&["--sanitizer", ALL], 0);
+    let machine = machine(&[("cp_async", 0)]);
+    let report = verify(&machine, &format!("--sanitizer {ALL}"), 0);
     let tools = || ALL.split(',');
     let clean = tools().map(|tool| format!("{tool} clean"));
     assert!(results(&report).into_iter().eq(clean), "{:#}", report.0);
@@ -262,13 +212,13 @@ fn a_kernel_without_fault_is_clean_under_every_tool() {
     assert_eq!(report.denied(), Vec::<String>::new());
     assert_eq!(report.0["variants"][0]["variant"], "s/cp_async");
     let ran = tools().map(|tool| format!("{tool} sh cp_async.sh --size 8192 --check"));
-    assert!(machine.journal().into_iter().eq(ran));
+    assert!(journal(&machine).into_iter().eq(ran));
 }
 
 #[test]
 fn a_race_whose_numbers_are_right_is_denied_for_the_race() {
-    let machine = Machine::new(&[("race", 0)]);
-    let report = machine.verify(&["--sanitizer", "memcheck,racecheck"], 5);
+    let machine = machine(&[("race", 0)]);
+    let report = verify(&machine, "--sanitizer memcheck,racecheck", 5);
     assert_eq!(results(&report), ["memcheck clean", "racecheck errors"]);
     assert_eq!(report.denied(), ["sanitizer"]);
     let found = "racecheck found 16 errors, the first: Race reported between Read access at mma.hpp:91 \
@@ -282,8 +232,8 @@ fn a_race_whose_numbers_are_right_is_denied_for_the_race() {
 
 #[test]
 fn numbers_that_are_wrong_only_under_a_tool_that_finds_nothing_are_told_as_such() {
-    let machine = Machine::new(&[("race", 0)]);
-    let report = machine.verify(&["--sanitizer", "synccheck"], 5);
+    let machine = machine(&[("race", 0)]);
+    let report = verify(&machine, "--sanitizer synccheck", 5);
     assert_eq!(results(&report), ["synccheck clean"]);
     assert_eq!(report.denied(), ["wrong-numbers"]);
     let words = "under synccheck, which found no error: ";
@@ -292,8 +242,8 @@ fn numbers_that_are_wrong_only_under_a_tool_that_finds_nothing_are_told_as_such(
 
 #[test]
 fn wrong_numbers_are_no_error_of_the_sanitizer_and_told_once() {
-    let machine = Machine::new(&[("wrong_numbers", 1)]);
-    let report = machine.verify(&["--sanitizer", ALL], 5);
+    let machine = machine(&[("wrong_numbers", 1)]);
+    let report = verify(&machine, &format!("--sanitizer {ALL}"), 5);
     assert_eq!(report.denied(), ["wrong-numbers"]);
     let mut found = results(&report).into_iter();
     assert!(found.all(|result| result.ends_with(" clean")));
@@ -301,8 +251,8 @@ fn wrong_numbers_are_no_error_of_the_sanitizer_and_told_once() {
 
 #[test]
 fn a_program_that_fails_is_told_together_with_where_it_goes_wrong() {
-    let machine = Machine::new(&[("out_of_bounds", 4)]);
-    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    let machine = machine(&[("out_of_bounds", 4)]);
+    let report = verify(&machine, "--sanitizer memcheck", 5);
     assert_eq!(report.denied(), ["wrong-numbers", "sanitizer"]);
     let words = "memcheck found 2 errors, the first: Invalid __global__ write of size 4 bytes in \
         bsr_gemm_out_of_bounds at out_of_bounds.cu:20, address 0xff04e2890400";
@@ -316,46 +266,43 @@ fn a_program_that_fails_is_told_together_with_where_it_goes_wrong() {
 
 #[test]
 fn the_configuration_asks_for_tools_and_the_command_line_for_others() {
-    let machine = Machine::new(&[("cp_async", 0), ("baseline", 0)]);
+    let machine = machine(&[("cp_async", 0), ("baseline", 0)]);
     let asked = "verify = { sanitizer = [\"memcheck\", \"memcheck\"] }\n";
     let head = "[suite.s.variant.cp_async]\n";
     machine.configure(head, &format!("{head}{asked}"));
     machine.append("config.toml", "[verify]\nsanitizer = [\"initcheck\"]\n");
-    machine.verify(&[], 0);
+    verify(&machine, "", 0);
     let tools = |journal: &[String]| -> Vec<String> {
         let words = |line: &String| line.split(' ').take(3).collect::<Vec<_>>().join(" ");
         journal.iter().map(words).collect()
     };
     let configured = ["initcheck sh baseline.sh", "memcheck sh cp_async.sh"];
-    assert_eq!(tools(&machine.journal()), configured);
-    machine.verify(&["--sanitizer", "synccheck"], 0);
+    assert_eq!(tools(&journal(&machine)), configured);
+    verify(&machine, "--sanitizer synccheck", 0);
     let asked = ["synccheck sh baseline.sh", "synccheck sh cp_async.sh"];
-    assert_eq!(tools(&machine.journal()[2..]), asked);
+    assert_eq!(tools(&journal(&machine)[2..]), asked);
 }
 
 #[test]
 fn a_smaller_problem_stands_in_the_place_of_all_arguments() {
-    let machine = Machine::new(&[("cp_async", 0)]);
+    let machine = machine(&[("cp_async", 0)]);
     let key = "args = [\"--size\", \"8192\"]\n";
     let smaller = format!(
         "{key}sanitizer_args = [\"--size\", \"256\", \"--launches\", \"{{launches}}\", \"{{seed}}\"]\n"
     );
     machine.configure(key, &smaller);
-    machine.verify(&["--sanitizer", "racecheck,memcheck"], 0);
-    let journal = machine.journal();
+    verify(&machine, "--sanitizer racecheck,memcheck", 0);
+    let calls = journal(&machine);
     let seed = |tool: &str, line: &str| -> u32 {
         let expected = format!("{tool} sh cp_async.sh --size 256 --launches 20 ");
         line.strip_prefix(&expected).unwrap().parse().unwrap()
     };
-    assert_ne!(
-        seed("racecheck", &journal[0]),
-        seed("memcheck", &journal[1])
-    );
+    assert_ne!(seed("racecheck", &calls[0]), seed("memcheck", &calls[1]));
 }
 
 #[test]
 fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
-    let machine = Machine::new(&[("cp_async", 0)]);
+    let machine = machine(&[("cp_async", 0)]);
     fs::remove_file(machine.path("compute-sanitizer")).unwrap();
     machine.write("cp_async.sh", "touch ran\n");
     let ran = machine.run("verify --sanitizer memcheck");
@@ -366,7 +313,7 @@ fn a_missing_compute_sanitizer_ends_the_run_before_anything_runs() {
 
 #[test]
 fn a_tool_that_does_not_say_that_there_are_no_errors_is_not_trusted() {
-    let machine = Machine::new(&[("cp_async", 0)]);
+    let machine = machine(&[("cp_async", 0)]);
     let clean = recordings().join("cp_async.memcheck.log");
     let clean = format!("cat '{}' >\"$log\"", clean.display());
     // The first is as the recorded one with `--xml` and without `--save`.
@@ -377,8 +324,8 @@ CLEAN; "$@"; exit 86 | its log counts no error, but its exit status means that t
 CLEAN; "$@"; kill -9 $$ | it ended with signal 9 (SIGKILL)
 "#;
     for [lines, why] in &common::rows(&cases.replace("CLEAN", &clean)) {
-        machine.other_sanitizer(lines);
-        let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+        other_sanitizer(&machine, lines);
+        let report = verify(&machine, "--sanitizer memcheck", 5);
         assert_eq!(report.denied(), ["sanitizer"], "{lines}");
         assert_eq!(results(&report), ["memcheck untrusted"], "{lines}");
         report.tells_all("sanitizer", &[why]);
@@ -389,20 +336,20 @@ CLEAN; "$@"; kill -9 $$ | it ended with signal 9 (SIGKILL)
 
 #[test]
 fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
-    let machine = Machine::new(&[("cp_async", 0)]);
+    let machine = machine(&[("cp_async", 0)]);
     machine.configure("[\"--check\"]", "[\"{result}\"]");
     let writes = "echo '{\"correct\": true}' >\"$3\"\n";
     machine.write("cp_async.sh", writes);
     let clean = recordings().join("cp_async.memcheck.log");
     let clean = format!("cat '{}' >\"$log\"", clean.display());
-    machine.other_sanitizer(&format!("{clean}; \"$@\""));
-    machine.verify(&["--sanitizer", "memcheck"], 0);
-    machine.other_sanitizer(&clean);
-    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    other_sanitizer(&machine, &format!("{clean}; \"$@\""));
+    verify(&machine, "--sanitizer memcheck", 0);
+    other_sanitizer(&machine, &clean);
+    let report = verify(&machine, "--sanitizer memcheck", 5);
     assert_eq!(report.denied(), ["program-failed"]);
     // Nor does it vanish behind what was wrong before.
     machine.write("cp_async.sh", "exit 1\n");
-    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    let report = verify(&machine, "--sanitizer memcheck", 5);
     assert_eq!(report.denied(), ["program-failed"; 2]);
     let found = report.findings("deny")[1]["message"].to_string();
     assert!(found.contains("without writing the result file"), "{found}");
@@ -410,15 +357,15 @@ fn a_tool_that_never_ran_the_program_is_found_by_the_missing_result() {
 
 #[test]
 fn a_warning_of_a_tool_is_a_warning() {
-    let machine = Machine::new(&[("cp_async", 0)]);
+    let machine = machine(&[("cp_async", 0)]);
     let log = recorded_log("race.racecheck")
         .replace("Error: Race", "Warning: Race")
         .replace("(16 errors, 0 warnings)", "(0 errors, 16 warnings)");
     let read = SanitizerLog::parse(&log).unwrap();
     assert_eq!((read.errors, read.warnings), (0, 16));
     machine.write("warnings.log", log);
-    machine.other_sanitizer("cp warnings.log \"$log\"; \"$@\"");
-    let report = machine.verify(&["--sanitizer", "racecheck"], 0);
+    other_sanitizer(&machine, "cp warnings.log \"$log\"; \"$@\"");
+    let report = verify(&machine, "--sanitizer racecheck", 0);
     assert_eq!(results(&report), ["racecheck warnings"]);
     assert_eq!(report.warned(), ["sanitizer"]);
     let words = "racecheck found 16 warnings, the first: Race";
@@ -427,27 +374,27 @@ fn a_warning_of_a_tool_is_a_warning() {
 
 #[test]
 fn a_run_under_a_tool_is_killed_at_its_time_limit() {
-    let machine = Machine::new(&[("cp_async", 0)]);
-    machine.other_sanitizer("exec sleep 600");
+    let machine = machine(&[("cp_async", 0)]);
+    other_sanitizer(&machine, "exec sleep 600");
     let config = machine.read("config.toml");
     let limit = |seconds: u32| format!("{config}[verify]\ntimeout_s = {seconds}\n");
     // The program, which is verified before, ends within it.
     machine.write("config.toml", limit(3));
-    let report = machine.verify(&["--sanitizer", "memcheck"], 5);
+    let report = verify(&machine, "--sanitizer memcheck", 5);
     report.denies_only("timed-out", &["under memcheck"]);
     assert_eq!(results(&report), ["memcheck untrusted"]);
     // A program that hangs is not run under the tools.
     machine.write("cp_async.sh", "exec sleep 600\n");
     machine.write("config.toml", limit(1));
-    let report = machine.verify(&["--sanitizer", "racecheck"], 5);
+    let report = verify(&machine, "--sanitizer racecheck", 5);
     assert_eq!(report.denied(), ["timed-out"]);
     assert_eq!(results(&report), ["racecheck not-run"]);
-    assert_eq!(machine.journal(), Vec::<String>::new());
+    assert_eq!(journal(&machine), Vec::<String>::new());
 }
 
 #[test]
 fn what_the_configured_tool_denies_is_never_profiled() {
-    let machine = Machine::new(&[("cp_async", 0), ("race", 0)]);
+    let machine = machine(&[("cp_async", 0), ("race", 0)]);
     let ncu = repository().join("tests/data/stand_in/ncu");
     let config = machine.read("config.toml");
     let found = format!("[toolchain]\nncu = {:?}", ncu.display().to_string());
@@ -456,12 +403,12 @@ fn what_the_configured_tool_denies_is_never_profiled() {
     let ran = machine.run("profile race").exits(5);
     ran.says("sanitizer s/race: racecheck found 16 errors");
     let of = |name: &str| format!("racecheck sh {name}.sh --size 8192 --check");
-    assert_eq!(machine.journal(), [of("race")]);
+    assert_eq!(journal(&machine), [of("race")]);
     // A clean one comes as far as ncu; there are no recordings of that to hand over.
     machine.run("profile cp_async");
-    let journal = machine.journal();
-    assert_eq!(journal[1], of("cp_async"));
-    assert!(journal[2].contains("timing"), "{journal:?}");
+    let calls = journal(&machine);
+    assert_eq!(calls[1], of("cp_async"));
+    assert!(calls[2].contains("timing"), "{calls:?}");
     machine.write("compute-sanitizer", "");
     let ran = machine.run("profile cp_async");
     ran.ends(3, "`toolchain.compute_sanitizer` is ");

@@ -16,7 +16,7 @@ use sparsek_gate::profile::Profile;
 use sparsek_gate::terms::VariantId;
 
 use crate::common::sick::{
-    SECOND, check, check_with, from_process, machine, messages, ncu, nothing_counts, path, slow_on,
+    SECOND, check, check_with, from_process, machine, ncu, nothing_counts, path, slow_on,
 };
 use crate::common::stand_in::{Machine, UUID};
 use crate::common::{self, PATIENCE, Project, RECORDED, rows, scale};
@@ -90,7 +90,7 @@ lost | NVML_LOST=LOST | 6 | the driver lost it
         let (report, _) = check_with(&machine, &variables, &[], code.parse().unwrap());
         match symptom.as_str() {
             "" => {
-                assert_eq!(messages(&report, "gpu-sick"), [""; 0], "{what}");
+                assert_eq!(report.fields("gpu-sick", "message"), [""; 0], "{what}");
                 let _ = fs::remove_file(&lost);
             }
             symptom => {
@@ -122,7 +122,7 @@ fn heat_and_a_control_that_deviates_set_all_aside() {
     machine.run(&elsewhere).exits(0);
     let (report, _) = check(&machine, &["--from", "tmp/elsewhere"], 6);
     nothing_counts(&report);
-    assert!(!messages(&report, "gpu-sick").is_empty());
+    assert!(!report.fields("gpu-sick", "message").is_empty());
 
     ncu(&machine, WATCHED);
     let machine = machine.with("NVML_REASONS", "0x40");
@@ -256,7 +256,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
         for variant in variants {
             assert_ne!(variant["current"]["gpu_uuid"], sick, "{symptom}");
         }
-        let unmeasured = messages(&report, "not-measured");
+        let unmeasured = report.fields("not-measured", "message");
         assert_eq!(unmeasured.len(), 3 - variants.len(), "{unmeasured:?}");
         report.tells_all("gpu-sick", &[sick, symptom]);
         assert_eq!(report.0["sick_gpus"][0]["uuid"], sick);
@@ -268,7 +268,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
         "gpu-sick",
         &[UUID, "the immutable variant bsr_gemm/control"],
     );
-    assert_eq!(messages(&report, "not-measured").len(), 2);
+    assert_eq!(report.fields("not-measured", "message").len(), 2);
     report.tells_all("regressed", &["`duration` of bsr_gemm_cp_async"]);
     // A change that is slow everywhere.
     ncu(&machine, "");
@@ -277,7 +277,7 @@ fn a_slice_of_a_sick_gpu_is_not_measured_and_that_of_another_gpu_counts() {
     machine.write("change.sh", slow);
     let report = check_all(&[], 1);
     assert!(report.denies("regressed"));
-    assert_eq!(messages(&report, "gpu-sick"), [""; 0]);
+    assert_eq!(report.fields("gpu-sick", "message"), [""; 0]);
 }
 
 /// Waits for a file, and does something else meanwhile.

@@ -38,28 +38,18 @@ fn percent(comparison: &Json) -> f64 {
 }
 
 #[test]
-fn a_head_that_is_its_base_passes_and_is_judged_against_that() {
-    let report = recorded().check(&["cp_async"], 0);
-    let judged = report.variant("cp_async");
-    assert_eq!(judged["mode"], "against");
-    assert_eq!(judged["reference"]["git"], "0ba5e");
-    for metric in GATED {
-        assert_eq!(report.verdict("cp_async", metric), "pass", "{metric}");
-    }
-    assert!(!report.warns("drift"));
-}
-
-#[test]
 fn a_head_slower_by_less_than_the_stored_tolerance_regresses_against_its_base() {
     let project = recorded();
     project.edit_profile("cp_async", |head| scale(head, DURATION, 1.01));
     let report = project.check(&["cp_async"], 1);
+    let judged = report.variant("cp_async");
+    assert_eq!(judged["mode"], "against");
+    assert_eq!(judged["reference"]["git"], "0ba5e");
     assert_eq!(report.denied(), ["regressed"]);
-    assert_eq!(report.verdict("cp_async", DURATION), "regressed");
+    assert!(!report.warns("drift"));
+    let verdicts = GATED.map(|metric| report.verdict("cp_async", metric));
+    assert_eq!(verdicts, ["regressed", "pass", "pass", "pass"]);
     assert!((percent(report.comparison("cp_async", DURATION)) - 1.0).abs() < 1e-6);
-    for metric in &GATED[1..] {
-        assert_eq!(report.verdict("cp_async", metric), "pass", "{metric}");
-    }
     // Without the base the stored tolerance holds, and it passes.
     std::fs::remove_file(project.path(&Project::base_path("cp_async"))).unwrap();
     let report = project.check(&["cp_async"], 0);
@@ -89,28 +79,20 @@ fn what_drifts_on_both_sides_is_a_warning_and_fails_nothing() {
     for factor in [1.1, 0.9] {
         let project = recorded();
         for edit in [Project::edit_profile, edit_base] {
-            edit(&project, "cp_async", |profile: &mut Json| {
-                scale(profile, DURATION, factor);
+            edit(&project, "cp_async", |it: &mut Json| {
+                scale(it, DURATION, factor);
             });
         }
         let report = project.check(&["cp_async"], 0);
         assert_eq!(report.verdict("cp_async", DURATION), "pass");
         assert_eq!(report.denied(), Vec::<String>::new());
-        let warned = report.findings("warn");
-        let drift: Vec<&&Json> = warned
-            .iter()
-            .filter(|text| text["code"] == "drift")
-            .collect();
-        assert_eq!(drift.len(), 1, "{warned:#?}");
-        assert_eq!(drift[0]["metric"], DURATION);
-        let text = drift[0]["message"].as_str().unwrap();
-        common::contains(text, &[&format!("{:+.2} %", (factor - 1.0) * 100.0)]);
+        let by = (factor - 1.0) * 100.0;
+        report.tells_all("drift", &["`duration`", &format!("{by:+.2} %")]);
         let of_base = report.variant("cp_async")["drift"].as_array().unwrap();
         let of_base = of_base.iter().find(|drift| drift["metric"] == DURATION);
-        assert!((percent(of_base.unwrap()) - (factor - 1.0) * 100.0).abs() < 1e-6);
-        project
-            .run("check --from recorded cp_async -v")
-            .ends(0, "drift of the base from its locked baseline: ");
+        assert!((percent(of_base.unwrap()) - by).abs() < 1e-6);
+        let shown = project.run("check --from recorded cp_async -v");
+        shown.ends(0, "drift of the base from its locked baseline: ");
     }
 }
 
@@ -139,30 +121,8 @@ fn a_base_of_another_variant_or_one_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn a_metric_that_either_side_did_not_measure_never_passes() {
-    for (what, damage) in gaps() {
-        for (of_base, code, finding) in [(false, 6, "not-measured"), (true, 4, "not-comparable")] {
-            let project = recorded();
-            match of_base {
-                true => edit_base(&project, "cp_async", damage),
-                false => project.edit_profile("cp_async", damage),
-            }
-            let report = project.check(&["cp_async"], code);
-            let denied = match of_base {
-                true => report.denied(),
-                false => report.denied_besides(&["implausible"]),
-            };
-            assert_eq!(denied, [finding], "{what}");
-            let verdict = |metric| report.verdict("cp_async", metric);
-            assert_eq!(verdict("tensor_core"), "not-measured", "{what}");
-            assert_eq!(verdict(DURATION), "pass", "{what}");
-        }
-    }
-}
-
-#[test]
-fn a_side_that_measured_another_counter_or_in_another_unit_never_passes() {
-    let edits: [Damage; 2] = [
+fn a_metric_that_either_side_did_not_measure_or_measured_otherwise_never_passes() {
+    let otherwise: [Damage; 2] = [
         ("counter", |profile| {
             profile["identity"]["metrics"]["tensor_core"]["counter"] =
                 json!("sm__throughput.avg.pct_of_peak_sustained_elapsed");
@@ -171,42 +131,39 @@ fn a_side_that_measured_another_counter_or_in_another_unit_never_passes() {
             profile["identity"]["metrics"]["tensor_core"]["unit"] = json!("us");
         }),
     ];
-    for (what, edit) in edits {
-        let head = recorded();
-        head.edit_profile("cp_async", edit);
-        let base = recorded();
-        edit_base(&base, "cp_async", edit);
-        for (side, project) in [("head", head), ("base", base)] {
-            let report = project.check(&["cp_async"], 4);
-            assert_eq!(report.denied(), ["not-comparable"], "{what} of the {side}");
-            assert_eq!(report.verdict("cp_async", "tensor_core"), "not-measured");
+    let (absent, other) = ((6, "not-measured"), (4, "not-comparable"));
+    let gaps = gaps().into_iter().map(|damage| (damage, absent));
+    let all = gaps.chain(otherwise.map(|damage| (damage, other)));
+    for ((what, damage), of_head) in all {
+        for (of_base, (code, finding)) in [(false, of_head), (true, other)] {
+            let project = recorded();
+            match of_base {
+                true => edit_base(&project, "cp_async", damage),
+                false => project.edit_profile("cp_async", damage),
+            }
+            let report = project.check(&["cp_async"], code);
+            let denied = report.denied_besides(&["implausible"]);
+            assert_eq!(denied, [finding], "{what}");
+            let verdicts = ["tensor_core", DURATION].map(|it| report.verdict("cp_async", it));
+            assert_eq!(verdicts, ["not-measured", "pass"], "{what}");
         }
     }
 }
 
 #[test]
 fn sides_under_other_conditions_are_not_comparable() {
-    let edits: [Damage; 3] = [
-        ("clock control", |profile| {
-            profile["identity"]["clock_control"] = json!("base");
-        }),
-        ("the workload", |profile| {
-            profile["identity"]["workload"][1] = json!("4096");
-        }),
-        ("the GPU", |profile| {
-            profile["identity"]["gpu"] = json!("NVIDIA-H200");
-        }),
-    ];
-    for (what, edit) in edits {
+    for (place, value, what) in [
+        ("clock_control", "base", "clock control"),
+        ("workload/1", "4096", "the workload"),
+        ("gpu", "NVIDIA-H200", "the GPU"),
+    ] {
         let project = recorded();
-        edit_base(&project, "cp_async", edit);
+        edit_base(&project, "cp_async", |base| {
+            *base.pointer_mut(&format!("/identity/{place}")).unwrap() = json!(value);
+        });
         let report = project.check(&["cp_async"], 4);
-        assert_eq!(report.denied(), ["not-comparable"], "{what}");
-        let message = report.message("not-comparable");
-        assert!(
-            message.starts_with("base ") && message.contains(what),
-            "{message}"
-        );
+        report.denies_only("not-comparable", &[what]);
+        assert!(report.message("not-comparable").starts_with("base "));
     }
 }
 
@@ -225,14 +182,10 @@ fn a_kernel_under_another_name_or_in_another_shape_is_judged_and_warned_of() {
         let project = recorded();
         project.drop_config_lines("expect = ");
         project.edit_profile("cp_async", edit);
-        let report = project.check(&["cp_async"], 0);
-        assert!(report.warned().contains(&code.to_owned()), "{code}");
+        assert!(project.check(&["cp_async"], 0).warns(code), "{code}");
         project.edit_profile("cp_async", |head| scale(head, DURATION, 1.01));
-        assert_eq!(
-            project.check(&["cp_async"], 1).denied(),
-            ["regressed"],
-            "{code}"
-        );
+        let denied = project.check(&["cp_async"], 1).denied();
+        assert_eq!(denied, ["regressed"], "{code}");
     }
 }
 
@@ -256,11 +209,8 @@ fn a_locked_metric_that_the_configuration_no_longer_names_is_reported_beside_a_b
     for mode in ["against", "stored"] {
         let report = project.check(&["cp_async"], 4);
         assert_eq!(report.variant("cp_async")["mode"], mode);
-        assert_eq!(report.denied(), ["variant-gone"], "{mode}");
-        report.tells_all(
-            "variant-gone",
-            &["`sm_active` (sm__cycles_active", "is locked"],
-        );
+        let words = ["`sm_active` (sm__cycles_active", "is locked"];
+        report.denies_only("variant-gone", &words);
         let _ = std::fs::remove_file(project.path(&Project::base_path("cp_async")));
     }
 }
@@ -273,54 +223,43 @@ fn the_tables_show_the_tolerance_of_this_mode_and_where_it_fails() {
         shift(head, "sm_active", -3.0);
     });
     let report = project.check(&["cp_async"], 1);
-    for (metric, unit) in [(DURATION, "%"), ("sm_active", "pt")] {
+    let shown = project.run("check --from recorded cp_async -v");
+    let shown = shown.ends(1, "fails beyond").says("base").out;
+    for (metric, key, unit) in [
+        (DURATION, "relative_percent", "%"),
+        ("sm_active", "absolute", "pt"),
+    ] {
         let comparison = report.comparison("cp_async", metric);
-        let tolerance = &comparison["tolerance"];
-        let tolerance = [&tolerance["relative_percent"], &tolerance["absolute"]]
-            .into_iter()
-            .find_map(Json::as_f64)
-            .unwrap();
+        let tolerance = comparison["tolerance"][key].as_f64().unwrap();
         let threshold = comparison["threshold"].as_f64().unwrap();
         // The width of the interval comes on top of it, in the direction that is worse.
         assert!(threshold.abs() > tolerance, "{threshold} {tolerance}");
         assert_eq!(threshold > 0.0, metric == DURATION);
-        let ran = project
-            .run("check --from recorded cp_async -v")
-            .ends(1, "fails beyond")
-            .says("base");
-        let mut lines = ran.out.lines();
+        let mut lines = shown.lines();
         let line = lines.find(|line| line.trim_start().starts_with(metric));
-        let line = line.unwrap();
-        for shown in [
+        let words = [
             format!(" {tolerance} {unit} "),
             format!(" {threshold:+.2} {unit} "),
-        ] {
-            assert!(line.contains(&shown), "{shown:?} is not in {line}");
-        }
+        ];
+        common::contains(line.unwrap(), &words.each_ref().map(String::as_str));
     }
 }
 
 #[test]
 fn a_side_of_fewer_launches_or_processes_than_asked_never_passes() {
     let edits: [Damage; 2] = [
-        ("launches", |profile| keep_launches(profile, 10)),
-        ("processes", |profile| keep_processes(profile, 2)),
+        ("not-measured", |profile| keep_launches(profile, 10)),
+        ("not-comparable", |profile| keep_processes(profile, 2)),
     ];
-    for (what, edit) in edits {
-        let project = recorded();
-        edit_base(&project, "cp_async", edit);
-        let ran = project.run("check --from recorded cp_async");
-        assert_ne!(ran.code, 0, "{what}: {}", ran.out);
-        let project = recorded();
-        project.edit_profile("cp_async", edit);
-        let ran = project.run("check --from recorded cp_async --format json");
-        assert_ne!(ran.code, 0, "{what}: {}", ran.out);
-        let expected = match what {
-            "launches" => "not-measured",
-            _ => "not-comparable",
-        };
-        let denied = ran.json().denied();
-        assert!(denied.contains(&expected.to_owned()), "{what}: {denied:?}");
+    for (expected, edit) in edits {
+        for path in [Project::profile_path, Project::base_path] {
+            let project = recorded();
+            project.edit(&path("cp_async"), edit);
+            let ran = project.run("check --from recorded cp_async --format json");
+            assert_ne!(ran.code, 0, "{expected}: {}", ran.out);
+            let of_base = path("") == Project::base_path("");
+            assert!(of_base || ran.json().denies(expected), "{}", ran.out);
+        }
     }
 }
 
@@ -343,16 +282,6 @@ fn an_edited_base_is_told() {
     assert_eq!(warned(), ["profile-altered"]);
 }
 
-#[test]
-fn a_base_of_an_earlier_measurement_is_not_judged_against() {
-    let project = recorded();
-    let id = "bsr_gemm/cp_async".to_owned().try_into().unwrap();
-    sparsek_gate::files::empty_variant_folder(&project.path(RECORDED), &id).unwrap();
-    assert!(!project.path(&Project::base_path("cp_async")).exists());
-    let counted = format!("{RECORDED}/bsr_gemm/cp_async/counting.ncu-rep");
-    assert!(!project.path(&counted).exists());
-}
-
 // `--against`, as far as it goes without a GPU.
 
 const CONFIG: &str = "[metric.duration]\ndirection = \"lower\"\n\
@@ -369,8 +298,8 @@ fn repository() -> Project {
 }
 
 /// HEAD beside the work.
-fn check_out(project: &Project, config: &str) -> BaseProject {
-    let config = Config::load(&project.path(config)).unwrap();
+fn check_out(project: &Project) -> BaseProject {
+    let config = Config::load(&project.path("config.toml")).unwrap();
     BaseProject::check_out(&config, &project.git("rev-parse HEAD")).unwrap()
 }
 
@@ -392,29 +321,18 @@ fn worktrees(project: &Project) -> (usize, usize) {
 }
 
 #[test]
-fn a_base_is_checked_out_beside_the_work_and_leaves_nothing_behind() {
-    let project = repository();
-    let base = check_out(&project, "config.toml");
-    assert_eq!(base.commit(), Some(&*project.git("rev-parse HEAD")));
-    assert_eq!(worktrees(&project), (2, 1));
-    drop(base);
-    assert_eq!(worktrees(&project), (1, 0));
-    assert!(project.read("config.toml").contains("4 %"));
-}
-
-#[test]
 fn what_a_killed_run_left_does_not_stand_in_the_way() {
     let project = repository();
     let places = ".sparsek-gate/worktrees";
     let clears = || {
-        drop(check_out(&project, "config.toml"));
+        drop(check_out(&project));
         assert_eq!(worktrees(&project), (1, 0));
     };
     // In a container the process numbers start again each time.
-    std::mem::forget(check_out(&project, "config.toml"));
+    std::mem::forget(check_out(&project));
     clears();
     // Without its folder git still knows it.
-    std::mem::forget(check_out(&project, "config.toml"));
+    std::mem::forget(check_out(&project));
     std::fs::remove_dir_all(project.path(places)).unwrap();
     clears();
     // Git does not know a cached work folder beside a fresh clone. No process has a number so high.
@@ -446,52 +364,24 @@ fn a_folder_that_is_no_repository_has_no_revisions() {
     project.write("config.toml", CONFIG);
     let error = against(&project, "HEAD").unwrap_err();
     assert_eq!(error.exit_code(), ExitCode::Environment);
-    assert!(
-        error
-            .to_string()
-            .contains("`--against HEAD`: fatal: not a git repository"),
-        "{error}"
-    );
+    let words = "`--against HEAD`: fatal: not a git repository";
+    common::contains(&error.to_string(), &[words]);
 }
 
 #[test]
-fn a_project_below_the_root_of_its_repository_is_found_in_the_base() {
-    let project = Project::empty();
-    project.write("below/config.toml", CONFIG);
-    project.commit();
-    let base = check_out(&project, "below/config.toml");
-    let places: Vec<_> = std::fs::read_dir(project.path("below/.sparsek-gate/worktrees"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    assert!(matches!(&places[..], [place] if place.join("below/config.toml").exists()));
-    assert!(!format!("{base:?}").contains("cannot read"), "{base:?}");
-}
-
-#[test]
-fn against_needs_a_gpu_and_no_recording() {
+fn against_needs_a_gpu_and_no_recording_and_a_slip_in_the_revision_is_told_before() {
     let project = repository();
-    project
-        .run("check --against HEAD --from .")
-        .ends(2, "cannot be used with");
+    let both = project.run("check --against HEAD --from .");
+    both.ends(2, "cannot be used with");
+    for revision in ["nowhere", "--help"] {
+        let ran = project.run(&format!("check --against={revision}"));
+        ran.ends(2, "there is no such revision");
+        assert_eq!(worktrees(&project), (1, 0));
+    }
     if common::has_driver() {
         return;
     }
-    project
-        .run("check --against HEAD")
-        // Without ncu that is named first.
-        .ends(3, "next: ");
+    // Without ncu that is named first.
+    project.run("check --against HEAD").ends(3, "next: ");
     assert_eq!(worktrees(&project), (1, 0));
-}
-
-#[test]
-fn a_slip_in_the_revision_is_told_before_a_gpu_is_asked_for() {
-    let project = repository();
-    for revision in ["nowhere", "--help"] {
-        let revision = format!("--against={revision}");
-        project
-            .run(&["check", &revision])
-            .ends(2, "there is no such revision");
-        assert_eq!(worktrees(&project), (1, 0));
-    }
 }

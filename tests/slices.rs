@@ -10,8 +10,8 @@ use crate::common::sealed::{content, edit, edit_variant};
 use crate::common::slices::{made, made_in, shared};
 use crate::common::stand_in::{CP_ASYNC, Machine};
 use crate::common::{
-    self, Arguments, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, outside_pull_request,
-    repository,
+    self, Arguments, GPU, Project, RECORDED, Ran, Report, VARIANTS, aloud, in_repository,
+    outside_pull_request, repository,
 };
 use serde_json::{Value as Json, json};
 use sparsek_gate::baseline::Lock;
@@ -56,28 +56,17 @@ fn are_one_check(project: &Project, folders: &[String]) {
 
 /// What is wrong with slices, in the words of the report.
 fn unusable(report: &Report) -> String {
-    let findings = report.findings("deny").into_iter();
-    let about = findings.filter(|one| one["code"] == "slice-unusable");
-    let words: Vec<&str> = about.map(|one| one["message"].as_str().unwrap()).collect();
-    words.join("\n")
+    report.fields("slice-unusable", "message").join("\n")
 }
 
 /// The variants that no slice measured.
 fn unmeasured(report: &Report) -> Vec<&str> {
-    let findings = report.findings("deny").into_iter();
-    let about = findings.filter(|one| one["code"] == "not-measured");
-    about.map(|one| one["variant"].as_str().unwrap()).collect()
+    report.fields("not-measured", "variant")
 }
 
 /// The record of the run of a slice.
 fn run_of(slice: &str) -> String {
     format!("{slice}/run.json")
-}
-
-/// The program in the repository.
-fn in_repository(arguments: &[&str]) -> Ran {
-    let mut command = Project::empty().gate();
-    Ran::by(command.current_dir(repository()).args(arguments))
 }
 
 /// Several folders have the outcome of one recording, but for what reports call it.
@@ -105,7 +94,7 @@ fn is_one_check(run: impl Fn(&[&str]) -> Ran, recording: &str, folders: &[String
 }
 
 /// Recordings of the repository, variants in them, and how many parts are made of each: all pass,
-/// a regression, other work, variants that were not recorded.
+/// a regression, other work, variants that were not recorded. Parts that lack a variant are named.
 const PARTS: [(&str, &[&str], u32); 4] = [
     ("ci/recordings/h200", &["bsr_gemm", "attention"], 3),
     ("ci/recordings/h200-worse", &["bsr_gemm"], 2),
@@ -189,10 +178,7 @@ fn a_variant_in_two_recordings_or_in_none_is_not_judged() {
         fs::remove_dir_all(project.path(&folder)).unwrap();
     }
     let none = judge(&project, &both, JSON).json();
-    let mut missing = none.findings("deny");
-    missing.retain(|one| one["code"] == "profile-missing");
-    assert_eq!(missing.len(), 1);
-    assert_eq!(missing[0]["variant"], name);
+    assert_eq!(none.fields("profile-missing", "variant"), [name]);
 
     let nowhere = [both[0].clone(), "nowhere".to_owned()];
     judge(&project, &nowhere, "").ends(2, "`--from nowhere` is not a folder");
@@ -348,22 +334,6 @@ more | 1 | damaged
     assert!(said.contains("another plan, which has"), "{said}");
     // Whatever else was wrong, it was of this plan.
     are_one_check(&project, &all);
-}
-
-#[test]
-fn a_slice_of_an_archive_is_not_judged_without_it() {
-    let project = Project::shipped();
-    let all = slices(&project, 2);
-    for slice in &all {
-        edit(&project, &run_of(slice), |run| {
-            run["slice"]["archive"] = json!("0".repeat(64))
-        });
-    }
-    let report = incomplete(&project, &all);
-    let said = unusable(&report);
-    let why = "it is of an archive: only --archive FILE and --archive-sha256 HASH show by whose";
-    assert_eq!(said.matches(why).count(), 2, "{said}");
-    assert_eq!(unmeasured(&report), shared(&project, "slices/1").concat());
 }
 
 #[test]
@@ -601,18 +571,6 @@ fn many(count: usize) -> Project {
         project.write(&path, profile.to_string());
     }
     project
-}
-
-#[test]
-fn a_dozen_variants_in_five_slices_are_one_check() {
-    let project = many(12);
-    let all = slices(&project, 5);
-    for own in shared(&project, "slices/1") {
-        assert!(own.len().abs_diff(2) <= 1);
-    }
-    are_one_check(&project, &all);
-    let judged = judge(&project, &all, JSON).json();
-    assert!(judged.0["findings"].as_array().unwrap().len() >= 12);
 }
 
 /// Locks each variant of such a project as it was recorded.

@@ -120,10 +120,8 @@ fn build_as(project: &Project, format: &str, arguments: &[&str]) -> Ran {
 fn gate(project: &Project, arguments: impl Arguments) -> Command {
     let host = project.path("host").display().to_string();
     let path = std::env::var("PATH").unwrap();
-    let mut command = project.gate();
-    command
-        .args(arguments.list())
-        .env("PATH", format!("{host}:{path}"));
+    let mut command = project.gate_of(arguments);
+    command.env("PATH", format!("{host}:{path}"));
     command
 }
 
@@ -158,33 +156,24 @@ fn a_build_tells_program_flags_and_resources() {
     assert_eq!(variants.len(), 2);
     assert_eq!(variants[0]["variant"], "s/a");
     assert_eq!(variants[0]["cached"], false);
-    let program = variants[0]["program"][0].as_str().unwrap();
-    assert!(fs::read_to_string(program).unwrap().contains("# // a\n"));
-    assert_eq!(variants[0]["kernels"]["_Z6kernelPf"]["registers"], 10);
-    assert_eq!(variants[0]["kernels"]["_Z6kernelPf"]["shared_bytes"], 1024);
-    let opcodes = &variants[0]["kernels"]["_Z6kernelPf"]["opcodes"];
-    assert_eq!(opcodes["BAR.SYNC.DEFER_BLOCKING"], 1, "{opcodes}");
-    let argv: Vec<&str> = variants[1]["build"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|word| word.as_str().unwrap())
-        .collect();
+    common::contains(&program_of(&variants[0]), &["# // a\n"]);
+    let kernel = &variants[0]["kernels"]["_Z6kernelPf"];
+    let resources = ["registers", "shared_bytes"].map(|it| kernel[it].as_u64().unwrap());
+    assert_eq!(resources, [10, 1024]);
+    assert_eq!(kernel["opcodes"]["BAR.SYNC.DEFER_BLOCKING"], 1, "{kernel}");
     // No path of this machine.
-    assert_eq!(
-        argv,
-        [
-            "nvcc", "-gencode=arch=compute_90a,code=sm_90a", "-Xptxas", "-v", "-O3", "-DFAST",
-            "-DTILE=8", "kernels/b.cu"
-        ]
-    );
+    let flags = "-gencode=arch=compute_90a,code=sm_90a -Xptxas -v -O3 -DFAST -DTILE=8";
+    let argv = format!("nvcc {flags} kernels/b.cu");
+    let argv: Vec<&str> = argv.split(' ').collect();
+    assert_eq!(variants[1]["build"], serde_json::json!(argv));
     let calls = compilations(&project);
-    assert!(
-        calls[1].starts_with(
-            "kernels/b.cu -gencode=arch=compute_90a,code=sm_90a -Xptxas -v -O3 -DFAST -DTILE=8"
-        ),
-        "{calls:?}"
-    );
+    let expected = format!("kernels/b.cu {flags}");
+    assert!(calls[1].starts_with(&expected), "{calls:?}");
+}
+
+/// The text of the "program" of a variant that was built.
+fn program_of(built: &Json) -> String {
+    fs::read_to_string(built["program"][0].as_str().unwrap()).unwrap()
 }
 
 #[test]
@@ -245,13 +234,11 @@ fn a_header_that_comes_to_be_included_is_watched_from_then_on() {
     project.write("kernels/new.cuh", "// 2\n");
     let variants = built(&project, &[]);
     assert_eq!(compiled(&project), ["kernels/b.cu"]);
-    let program = variants[1]["program"][0].as_str().unwrap();
-    assert!(fs::read_to_string(program).unwrap().contains("# // 2"));
+    common::contains(&program_of(&variants[1]), &["# // 2"]);
     // Back to what was there: the first build of it serves.
     project.write("kernels/b.cu", "// b\n");
     let variants = built(&project, &[]);
-    let program = variants[1]["program"][0].as_str().unwrap();
-    assert!(!fs::read_to_string(program).unwrap().contains("new"));
+    assert!(!program_of(&variants[1]).contains("new"));
 }
 
 #[test]
@@ -262,21 +249,14 @@ fn a_source_or_header_that_changes_while_it_is_compiled_makes_no_build() {
         let edit = format!(
             "{LISTS}\nif [ ! -e edited ]; then touch edited; sleep 0.05; echo '// edited' >>{path}; fi\n"
         );
-        project.program(
-            "toolkit/bin/nvcc",
-            &NVCC.replace(&format!("{LISTS}\n"), &edit),
-        );
+        let edits = NVCC.replace(&format!("{LISTS}\n"), &edit);
+        project.program("toolkit/bin/nvcc", &edits);
         let report = build(&project, &["a"]).exits(5).json();
-        assert!(
-            report.message("build-failed").contains(path),
-            "{}",
-            report.message("build-failed")
-        );
+        report.tells_all("build-failed", &[path]);
         compiled(&project);
         let variants = built(&project, &["a"]);
         assert_eq!(compiled(&project), ["kernels/a.cu"]);
-        let program = variants[0]["program"][0].as_str().unwrap();
-        assert!(fs::read_to_string(program).unwrap().contains("// edited"));
+        common::contains(&program_of(&variants[0]), &["// edited"]);
     }
 }
 
@@ -302,15 +282,12 @@ fn a_damaged_build_is_built_again() {
         let project = project();
         let before = built(&project, &["a"]);
         compiled(&project);
-        let program = before[0]["program"][0].as_str().unwrap().to_owned();
-        damage(std::path::Path::new(&program).parent().unwrap());
+        let program = before[0]["program"][0].as_str().unwrap();
+        damage(std::path::Path::new(program).parent().unwrap());
         let after = built(&project, &["a"]);
         assert_eq!(compiled(&project), ["kernels/a.cu"], "damage {index}");
         assert_eq!(after[0]["sha256"], before[0]["sha256"], "damage {index}");
-        assert!(
-            fs::read_to_string(&program).unwrap().contains("# // a"),
-            "damage {index}"
-        );
+        assert!(program_of(&before[0]).contains("# // a"), "damage {index}");
     }
 }
 
@@ -329,10 +306,8 @@ fn the_compilers_words_reach_the_user_as_they_are() {
     // The reader of the text sees the same words; only what steers a terminal is shown otherwise.
     build_as(&project, "text", &[]).ends(5, text);
     // Nothing of a failed build is kept for a success.
-    assert_eq!(
-        build(&project, &[]).exits(5).json().denied(),
-        ["build-failed"]
-    );
+    let again = build(&project, &[]).exits(5).json();
+    assert_eq!(again.denied(), ["build-failed"]);
     assert_eq!(scratch(&project), Vec::<String>::new());
 }
 
@@ -363,11 +338,8 @@ fn variants_are_built_side_by_side_and_reported_in_order() {
         return;
     }
     let project = project();
-    for variant in ["a", "b"] {
-        project.write(
-            &format!("kernels/{variant}.cu"),
-            format!("// BESIDE {variant}\n"),
-        );
+    for path in ["kernels/a.cu", "kernels/b.cu"] {
+        project.write(path, format!("// BESIDE {path}\n"));
     }
     let variants = built(&project, &[]);
     let names: Vec<&Json> = variants.iter().map(|variant| &variant["variant"]).collect();
@@ -386,8 +358,7 @@ fn two_builds_of_the_same_at_once_both_succeed() {
             .collect();
         for run in runs {
             let variants = run.join().unwrap();
-            let program = variants[0]["program"][0].as_str().unwrap().to_owned();
-            assert!(fs::read_to_string(program).unwrap().contains("SLOW"));
+            common::contains(&program_of(&variants[0]), &["SLOW"]);
         }
     });
     assert_eq!(scratch(&project), Vec::<String>::new());
@@ -395,43 +366,33 @@ fn two_builds_of_the_same_at_once_both_succeed() {
 
 #[test]
 fn an_interrupted_or_killed_build_leaves_no_compiler_and_no_half_build() {
-    for signal in [Signal::INT, Signal::KILL] {
-        ended_build(signal);
-    }
-}
-
-fn ended_build(signal: Signal) {
-    let project = project();
-    fs::create_dir(project.path("tmp")).unwrap();
-    project.write("kernels/a.cu", "// a\n");
-    project.program(
-        "toolkit/bin/nvcc",
-        &NVCC.replace("echo \"$source$flags\" >>calls", "echo $$ >pid; sleep 600"),
-    );
-    let mut build = gate(&project, "build a");
-    let mut child = build.env("TMPDIR", project.path("tmp")).spawn().unwrap();
-    let end = Instant::now() + PATIENCE;
-    while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
-        assert!(Instant::now() < end, "the compiler never began");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    kill_process(Pid::from_child(&child), signal).unwrap();
-    let status = child.wait().unwrap();
-    match signal {
-        Signal::INT => assert_eq!(status.code(), Some(130)),
-        _ => {
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let project = project();
+        fs::create_dir(project.path("tmp")).unwrap();
+        project.write("kernels/a.cu", "// a\n");
+        let noted = "echo \"$source$flags\" >>calls";
+        let sleeps = NVCC.replace(noted, "echo $$ >pid; sleep 600");
+        project.program("toolkit/bin/nvcc", &sleeps);
+        let mut build = gate(&project, "build a");
+        let mut child = build.env("TMPDIR", project.path("tmp")).spawn().unwrap();
+        let end = Instant::now() + PATIENCE;
+        while !fs::read_to_string(project.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
+            assert!(Instant::now() < end, "the compiler never began");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        if signal == Signal::KILL {
             wait_until_it_has(&project.path("tmp"), &[]);
             wait_until_it_has(&project.path(".sparsek-gate/builds"), &[]);
         }
+        assert_eq!(contents(&project.path("tmp")).len(), 0);
+        let compiler = project.read("pid");
+        let state = fs::read_to_string(format!("/proc/{}/stat", compiler.trim()));
+        let ended = state.as_ref().map_or(true, |stat| stat.contains(") Z "));
+        assert!(ended, "{state:?}");
+        assert_eq!(scratch(&project), Vec::<String>::new());
     }
-    assert_eq!(contents(&project.path("tmp")).len(), 0);
-    let compiler = project.read("pid");
-    let state = fs::read_to_string(format!("/proc/{}/stat", compiler.trim()));
-    assert!(
-        state.as_ref().map_or(true, |stat| stat.contains(") Z ")),
-        "{state:?}"
-    );
-    assert_eq!(scratch(&project), Vec::<String>::new());
 }
 
 #[test]
@@ -455,20 +416,16 @@ fn a_variant_of_any_command_is_built_by_its_own() {
         "[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n\
          [suite.s.variant.c]\nbuild = [\"./make it\", \"a b\", \"$HOME\"]\nrun = [\"./run\", \"x\"]\ninputs = [\"in.py\"]\nenv = { COLOR = \"blue\" }\n",
     );
-    project.program(
-        "make it",
-        "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n: >run\n",
-    );
+    let makes = "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n: >run\n";
+    project.program("make it", makes);
     project.write("in.py", "print()\n");
     let variants = built(&project, &[]);
     // argv, never a shell string; in the configuration's folder, with the variant's environment.
     let made = project.read("made");
     assert!(made.starts_with("blue|a b|$HOME|/"), "{made}");
-    assert_eq!(variants[0]["program"], serde_json::json!(["./run", "x"]));
-    assert_eq!(
-        variants[0]["build"],
-        serde_json::json!(["./make it", "a b", "$HOME"])
-    );
+    let commands = [&variants[0]["program"], &variants[0]["build"]].map(Json::to_string);
+    let expected = ["[\"./run\",\"x\"]", "[\"./make it\",\"a b\",\"$HOME\"]"];
+    assert_eq!(commands, expected);
 
     fs::remove_file(project.path("in.py")).unwrap();
     let report = build(&project, &[]).exits(5).json();
@@ -478,13 +435,8 @@ fn a_variant_of_any_command_is_built_by_its_own() {
     project.program("make it", "#!/bin/sh\necho 'it does not go' >&2; exit 3\n");
     let report = build(&project, &[]).exits(5).json();
     report.tells_all("build-failed", &["exit status 3"]);
-    assert_eq!(
-        report.findings("deny")[0]["detail"]
-            .as_str()
-            .unwrap()
-            .trim(),
-        "it does not go"
-    );
+    let detail = report.findings("deny")[0]["detail"].as_str();
+    assert_eq!(detail.unwrap().trim(), "it does not go");
 
     fs::remove_file(project.path("make it")).unwrap();
     let ran = project.run("build").exits(2);
@@ -504,34 +456,16 @@ fn without_a_gpu_the_stages_that_need_one_say_so_and_exit_3() {
     project.configure("flags = [\"-O3\"]", "flags = [\"-O3\"]\nncu = \"bin/ncu\"");
     for command in ["verify", "profile", "check"] {
         let ran = project.run(&[command]).exits(3);
-        assert!(
-            ran.err.contains("no GPU can be used"),
-            "{command}: {}",
-            ran.err
-        );
-        assert!(ran.err.contains("next: "), "{command}: {}", ran.err);
-        assert!(ran.err.contains("check --static"), "{command}: {}", ran.err);
-        assert!(
-            !ran.err.contains("panicked") && !ran.err.contains("defect"),
-            "{command}: {}",
-            ran.err
-        );
+        let words = ["no GPU can be used", "next: ", "check --static"];
+        common::contains(&ran.err, &words);
+        let defect = ran.err.contains("panicked") || ran.err.contains("defect");
+        assert!(!defect, "{command}: {}", ran.err);
         assert_eq!(ran.out, "", "{command}");
     }
-}
-
-#[test]
-fn without_ncu_profiling_says_so_and_exits_3() {
-    let project = project();
-    project.configure("flags = [\"-O3\"]", "flags = [\"-O3\"]\nncu = \"bin/ncu\"");
+    // Without ncu that is said first, but for a check, which looks for the baselines of this GPU.
+    fs::remove_file(project.path("bin/ncu")).unwrap();
     project.run("profile").ends(3, "bin/ncu").says("next: ");
-    // It looks for the baselines of this machine's GPU first.
-    let missing = if common::has_driver() {
-        "bin/ncu"
-    } else {
-        "no GPU"
-    };
-    project.run("check").ends(3, missing).says("next: ");
+    project.run("check").ends(3, "no GPU").says("next: ");
 }
 
 #[test]

@@ -381,17 +381,10 @@ fn each_next_step_on_a_broken_lock_repairs_it() {
     for [broken, begins] in common::rows(BROKEN) {
         let project = Project::whole();
         project.commit();
-        let shell = |line: &str| {
-            let mut command = std::process::Command::new("sh");
-            Ran::by(command.args(["-ec", line]).current_dir(project.path(""))).exits(0)
-        };
-        shell(&broken.replace('P', "baselines/sm-90a+static/bsr_gemm/cp_async"));
+        project.shell(&broken.replace('P', "baselines/sm-90a+static/bsr_gemm/cp_async"));
         let report = check(&project, 4);
         assert!(report.denies("tampered"), "{broken}");
-        let denied = report.findings("deny");
-        let tampered = denied.iter().find(|one| one["code"] == "tampered");
-        let next = &tampered.unwrap()["next"];
-        let next = next.as_str().unwrap();
+        let next = report.fields("tampered", "next")[0];
         let at = next.find(&format!("{begins} "));
         let command = &next[at.unwrap_or_else(|| panic!("{broken}: {next}"))..];
         let ends = command.find([',', ';']).unwrap_or(command.len());
@@ -402,7 +395,7 @@ fn each_next_step_on_a_broken_lock_repairs_it() {
                 assert_eq!(lock, expected);
                 lock_static(&project, OF_RECORDING).exits(0);
             }
-            None => drop(shell(command)),
+            None => drop(project.shell(command)),
         }
         check(&project, 0);
     }

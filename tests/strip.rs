@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::sick::messages;
 use crate::common::stand_in::Machine;
 use crate::common::{self, Project, RECORDED, Ran, repository};
 use serde_json::Value as Json;
@@ -263,9 +262,7 @@ fn a_file_whose_name_is_forbidden_leaves_no_copy() {
     let project = Project::empty();
     project.write("from/of-alice.json", "{}");
     let strip = |copy: &str, user: &str| {
-        let mut command = project.gate();
-        command.env("USER", user).args(["strip", "from", copy]);
-        Ran::of(&command.output().unwrap())
+        Ran::by(project.gate_of(&["strip", "from", copy]).env("USER", user))
     };
     strip("copy", "alice").ends(2, "its name contains `alice`");
     assert!(!project.path("copy").exists());
@@ -305,7 +302,7 @@ fn a_busy_profiler_is_tried_again_and_each_time_is_reported() {
     let ran = machine.run("check --format json").exits(4);
     let report = ran.json();
     assert_eq!(report.denied(), ["new-baseline"]);
-    let messages = messages(&report, "retried");
+    let messages = report.fields("retried", "message");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
         messages[0].starts_with("measured again, 1 of 2 retries:"),
@@ -341,7 +338,7 @@ fn base_and_head_are_both_measured_again() {
     machine.commit();
     // The count lies in the folder that is measured in, so each side finds the GPU taken once.
     let report = machine.run("check --against HEAD --format json").json();
-    let messages = messages(&report, "retried");
+    let messages = report.fields("retried", "message");
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(report.variant("baseline")["mode"], "against");
     let folder = ".sparsek-gate/profiles/bsr_gemm/baseline";
@@ -405,7 +402,7 @@ fn a_disturbed_gpu_is_measured_again_and_its_finding_stands_when_it_stays_so() {
 
 #[test]
 fn a_page_with_labels_or_in_utf_16_is_stripped_as_it_is_read() {
-    let folder = tempfile::tempdir().unwrap();
+    let project = Project::empty();
     let recorded = repository().join("tests/data/ncu/raw_log_file.csv");
     let page = fs::read_to_string(recorded).unwrap();
     let page = page.replace("\"127.0.0.1\"", "\"alice-host\"");
@@ -424,17 +421,10 @@ fn a_page_with_labels_or_in_utf_16_is_stripped_as_it_is_read() {
         ("bare.csv", utf_16(&page)),
         ("marked.csv", utf_16(&format!("\u{feff}{page}"))),
     ] {
-        let (from, to) = (
-            folder.path().join(name),
-            folder.path().join(format!("out-{name}")),
-        );
+        let out = format!("out-{name}");
+        let [from, to] = [name, &out].map(|name| project.path(name));
         fs::write(&from, bytes).unwrap();
-        let gate = env!("CARGO_BIN_EXE_sparsek-gate");
-        let run = std::process::Command::new(gate)
-            .arg("strip")
-            .args([&from, &to])
-            .output();
-        Ran::of(&run.unwrap()).exits(0);
+        project.run(&["strip", name, &out]).exits(0);
         let copy = match to.is_dir() {
             true => files_below(&to).remove(0),
             false => to,

@@ -2,7 +2,6 @@
 //! must be. Compiler, ncu and the driver are stand-ins; the program is a small C program, and the
 //! reports that are handed over are those that the real ncu recorded on an H200.
 
-use std::ops::Deref;
 use std::sync::OnceLock;
 
 use crate::common::stand_in::{Machine, NVCC_OF_C};
@@ -34,74 +33,59 @@ const ARGS: &str = "verify_args = [\"--result\", \"{result}\", \"verify\"]\n\
 const RECORDS: &str = ".sparsek-gate/verified.json";
 const REUSED: [(&str, bool); 1] = [("bsr_gemm/baseline", false)];
 
-struct Checkout(Machine);
-
-impl Deref for Checkout {
-    type Target = Machine;
-
-    fn deref(&self) -> &Machine {
-        &self.0
-    }
+/// One variant that checks itself, locked and committed, and verified by a run that measured it.
+fn checkout() -> Machine {
+    static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
+    let checkout = Machine::once(&LOCKED, make);
+    checkout.commit();
+    // That record is of the variables of another folder.
+    std::fs::remove_file(checkout.path(RECORDS)).unwrap();
+    checkout.run("profile").exits(0);
+    assert_eq!(verified(&checkout), 1);
+    checkout
 }
 
-impl Checkout {
-    /// One variant that checks itself, locked and committed, and verified by a run that measured it.
-    fn new() -> Checkout {
-        static LOCKED: OnceLock<Vec<u8>> = OnceLock::new();
-        let checkout = Checkout(Machine::once(&LOCKED, || Checkout::make().0));
-        checkout.commit();
-        // That record is of the variables of another folder.
-        std::fs::remove_file(checkout.path(RECORDS)).unwrap();
-        checkout.0.run("profile").exits(0);
-        assert_eq!(checkout.verified(), 1);
-        checkout
-    }
+fn make() -> Machine {
+    let machine = Machine::new();
+    machine.program("toolkit/bin/nvcc", NVCC_OF_C);
+    let project = &machine.project;
+    project.configure(SOURCE, &format!("{SOURCE}{ARGS}"));
+    let config = project.read("config.toml");
+    let listed = config.lines().find(|line| line.starts_with("unread = "));
+    let unread = "unread = [\"*.md\", \"baselines/**\", \"config.toml\"]";
+    project.configure(listed.unwrap(), unread);
+    let other = "gpus = [\"NVIDIA H200\", \"NVIDIA H100 80GB HBM3\"]";
+    project.configure("gpus = [\"NVIDIA H200\"]", other);
+    // Programs need not know which GPU it is.
+    project.configure("\"CUDA_NAME\", ", "");
+    project.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
+    project.write("weights.txt", "1\n");
+    machine.without("/runs\n/wrong\n");
+    machine.commit();
+    machine.lock_measured();
+    machine.commit();
+    assert_eq!(verified(&machine), 1);
+    machine
+}
 
-    fn make() -> Checkout {
-        let machine = Machine::new();
-        machine.program("toolkit/bin/nvcc", NVCC_OF_C);
-        let project = &machine.project;
-        project.configure(SOURCE, &format!("{SOURCE}{ARGS}"));
-        let config = project.read("config.toml");
-        let listed = config.lines().find(|line| line.starts_with("unread = "));
-        let unread = "unread = [\"*.md\", \"baselines/**\", \"config.toml\"]";
-        project.configure(listed.unwrap(), unread);
-        let other = "gpus = [\"NVIDIA H200\", \"NVIDIA H100 80GB HBM3\"]";
-        project.configure("gpus = [\"NVIDIA H200\"]", other);
-        // Programs need not know which GPU it is.
-        project.configure("\"CUDA_NAME\", ", "");
-        project.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
-        project.write("weights.txt", "1\n");
-        let checkout = Checkout(machine);
-        checkout.without("/runs\n/wrong\n");
-        checkout.commit();
-        checkout.0.run("profile").exits(0);
-        let lock = ["baseline", "--lock", "--reason", "first", "--who", "tester"];
-        checkout.0.run(&lock).exits(0);
-        checkout.commit();
-        assert_eq!(checkout.verified(), 1);
-        checkout
-    }
+fn run(checkout: &Machine, arguments: impl Arguments) -> Ran {
+    let check = vec!["check", "--format", "json"];
+    checkout.run(&[check, arguments.list()].concat())
+}
 
-    fn run(&self, arguments: impl Arguments) -> Ran {
-        let check = vec!["check", "--format", "json"];
-        self.0.run(&[check, arguments.list()].concat())
-    }
+fn check(checkout: &Machine) -> Report {
+    run(checkout, "").exits(0).json()
+}
 
-    fn check(&self) -> Report {
-        self.run("").exits(0).json()
-    }
+/// How often the program verified itself since the last question.
+fn verified(checkout: &Machine) -> usize {
+    let runs = checkout.read("runs");
+    std::fs::write(checkout.path("runs"), "").unwrap();
+    runs.lines().filter(|line| *line == "verify").count()
+}
 
-    /// How often the program verified itself since the last question.
-    fn verified(&self) -> usize {
-        let runs = self.read("runs");
-        std::fs::write(self.path("runs"), "").unwrap();
-        runs.lines().filter(|line| *line == "verify").count()
-    }
-
-    fn records(&self) -> Option<String> {
-        std::fs::read_to_string(self.path(RECORDS)).ok()
-    }
+fn records(checkout: &Machine) -> Option<String> {
+    std::fs::read_to_string(checkout.path(RECORDS)).ok()
 }
 
 /// The variants whose verification a report says was reused, and whether it is the base's.
@@ -117,9 +101,9 @@ fn reused(report: &Report) -> Vec<(&str, bool)> {
 
 #[test]
 fn a_verification_is_not_repeated_and_every_report_says_so() {
-    let checkout = Checkout::new();
-    let ran = checkout.run("").exits(0);
-    assert_eq!(checkout.verified(), 0);
+    let checkout = checkout();
+    let ran = run(&checkout, "").exits(0);
+    assert_eq!(verified(&checkout), 0);
     assert!(ran.err.contains("reused: correct on 2"), "{}", ran.err);
     let report = ran.json();
     assert_eq!(reused(&report), REUSED);
@@ -128,47 +112,47 @@ fn a_verification_is_not_repeated_and_every_report_says_so() {
     assert_eq!(record["tool"], env!("CARGO_PKG_VERSION"));
     for format in ["text", "markdown", "html"] {
         let arguments = ["check", "--format", format];
-        let text = checkout.0.run(&arguments).exits(0).out;
+        let text = checkout.run(&arguments).exits(0).out;
         assert!(text.contains("verification reused"), "{format}: {text}");
     }
-    assert_eq!(checkout.verified(), 0);
+    assert_eq!(verified(&checkout), 0);
     // A commit that the program cannot read changes nothing.
     checkout.write("README.md", "Words.\n");
     checkout.commit();
-    assert_eq!(reused(&checkout.check()), REUSED);
+    assert_eq!(reused(&check(&checkout)), REUSED);
 }
 
 #[test]
 fn a_run_of_all_variants_serves_a_check_of_one() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let other = format!("[suite.bsr_gemm.variant.other]\nsource = \"kernels/other.cu\"\n{ARGS}");
     checkout.write("kernels/other.cu", PROGRAM.replace("BODY", "puts(\"\");"));
     let last = "[suite.bsr_gemm.variant.baseline]";
     checkout.configure(last, &format!("{other}\n{last}"));
-    checkout.0.run("profile").exits(0);
-    assert_eq!(checkout.verified(), 2);
-    let report = checkout.run("baseline").exits(0).json();
+    checkout.run("profile").exits(0);
+    assert_eq!(verified(&checkout), 2);
+    let report = run(&checkout, "baseline").exits(0).json();
     assert_eq!(reused(&report), REUSED);
-    assert_eq!(checkout.verified(), 0);
+    assert_eq!(verified(&checkout), 0);
 }
 
 #[test]
 fn the_base_that_is_measured_beside_a_change_is_not_verified_again() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let changed = PROGRAM.replace("BODY", "puts(\"more\");");
     checkout.write("kernels/a.cu", &changed);
-    let report = checkout.run("--against HEAD").exits(0).json();
+    let report = run(&checkout, "--against HEAD").exits(0).json();
     assert_eq!(reused(&report), [("bsr_gemm/baseline", true)]);
-    assert_eq!(checkout.verified(), 1);
+    assert_eq!(verified(&checkout), 1);
     // This run verified the change, and recorded it.
-    let report = checkout.run("--against HEAD").exits(0).json();
+    let report = run(&checkout, "--against HEAD").exits(0).json();
     let both = [("bsr_gemm/baseline", false), ("bsr_gemm/baseline", true)];
     assert_eq!(reused(&report), both);
 }
 
 #[test]
 fn whatever_could_change_the_answer_is_verified_again() {
-    type Change = fn(&Checkout);
+    type Change = fn(&Machine);
     let cases: [(&str, Change); 9] = [
         ("a changed source", |it| {
             let changed = PROGRAM.replace("BODY", "puts(\"more\");");
@@ -194,22 +178,22 @@ fn whatever_could_change_the_answer_is_verified_again() {
             it.write("more.txt", "1\n")
         }),
         ("a record of something else", |it| {
-            let records = it.records().unwrap();
+            let records = records(it).unwrap();
             let key = &records[2..66];
             let other: String = key.chars().rev().collect();
             it.write(RECORDS, records.replace(key, &other));
         }),
         ("a damaged record", |it| {
-            let records = it.records().unwrap();
+            let records = records(it).unwrap();
             it.write(RECORDS, records.replace("\"verified\"", "\"verifed\""));
         }),
     ];
     for (what, change) in cases {
-        let checkout = Checkout::new();
+        let checkout = checkout();
         change(&checkout);
-        let report = checkout.run("").json();
+        let report = run(&checkout, "").json();
         assert_eq!(reused(&report), [], "{what}");
-        assert_eq!(checkout.verified(), 1, "{what}");
+        assert_eq!(verified(&checkout), 1, "{what}");
     }
 }
 
@@ -220,17 +204,17 @@ fn another_driver_gpu_model_or_variable_is_another_verification() {
         ("CUDA_NAME", "NVIDIA H100 80GB HBM3"),
         ("OMP_NUM_THREADS", "3"),
     ] {
-        let checkout = Checkout::new();
-        let other = Checkout(checkout.0.with(name, value));
-        let report = other.run(&[]).json();
+        let checkout = checkout();
+        let other = checkout.with(name, value);
+        let report = run(&other, &[]).json();
         assert_eq!(reused(&report), [], "{name}");
-        assert_eq!(other.verified(), 1, "{name}");
+        assert_eq!(verified(&other), 1, "{name}");
     }
 }
 
 #[test]
 fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let log = repository().join("tests/data/sanitizer/baseline");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Version 2025.3.1.0 (build 1) (public-release)'; exit 0; fi\n\
@@ -238,7 +222,7 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
          cp {}.$tool.log \"$log\"\nexec \"$@\"\n",
         log.display()
     );
-    checkout.0.program("toolkit/bin/compute-sanitizer", &script);
+    checkout.program("toolkit/bin/compute-sanitizer", &script);
     let tools = |tools: &str| format!("{SOURCE}verify = {{ sanitizer = [{tools}] }}\n");
     let mut before = SOURCE.to_owned();
     for (list, expected) in [
@@ -250,51 +234,51 @@ fn a_record_covers_the_tools_of_compute_sanitizer_that_ran() {
     ] {
         checkout.configure(&before, &tools(list));
         before = tools(list);
-        checkout.check();
-        assert_eq!(checkout.verified(), expected, "{list}");
+        check(&checkout);
+        assert_eq!(verified(&checkout), expected, "{list}");
     }
     // The base, which has the same program, runs under no tool and takes nothing away.
     std::fs::remove_file(checkout.path(RECORDS)).unwrap();
     checkout.commit();
     let beside = ["--against", "HEAD", "--measure-all"];
-    checkout.run(&beside).exits(0);
-    assert_eq!(checkout.verified(), 2);
-    let report = checkout.run(&beside).exits(0).json();
+    run(&checkout, &beside).exits(0);
+    assert_eq!(verified(&checkout), 2);
+    let report = run(&checkout, &beside).exits(0).json();
     assert_eq!(reused(&report).len(), 2);
 }
 
 #[test]
 fn what_is_locked_was_verified_by_the_run_that_measured_it() {
-    let checkout = Checkout::new();
-    assert_eq!(reused(&checkout.check()), REUSED);
+    let checkout = checkout();
+    assert_eq!(reused(&check(&checkout)), REUSED);
     let lock = ["baseline", "--lock", "--reason", "more", "--who", "tester"];
-    let refused = checkout.0.run(&lock).exits(6);
+    let refused = checkout.run(&lock).exits(6);
     assert!(
         refused.err.contains("did not verify it") || refused.out.contains("did not verify it"),
         "{}{}",
         refused.out,
         refused.err
     );
-    checkout.0.run("profile").exits(0);
-    assert_eq!(checkout.verified(), 1);
-    checkout.0.run(&lock).exits(0);
-    checkout.0.run("verify").exits(0);
-    assert_eq!(checkout.verified(), 1);
+    checkout.run("profile").exits(0);
+    assert_eq!(verified(&checkout), 1);
+    checkout.run(&lock).exits(0);
+    checkout.run("verify").exits(0);
+    assert_eq!(verified(&checkout), 1);
 }
 
 #[test]
 fn the_check_of_what_is_measured_is_made_all_the_same() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     // Git does not show this file.
     checkout.write("wrong", "");
-    let report = checkout.run("").exits(5).json();
+    let report = run(&checkout, "").exits(5).json();
     assert_eq!(reused(&report), REUSED);
     assert_eq!(report.denied(), ["wrong-numbers"]);
 }
 
 #[test]
 fn a_program_that_is_not_known_for_certain_is_always_verified() {
-    type Change = fn(&Checkout);
+    type Change = fn(&Machine);
     let cases: [(&str, Change); 4] = [
         ("a command", |it| {
             let built = ".sparsek-gate/a.out";
@@ -322,97 +306,97 @@ fn a_program_that_is_not_known_for_certain_is_always_verified() {
         }),
     ];
     for (what, change) in cases {
-        let checkout = Checkout::new();
+        let checkout = checkout();
         change(&checkout);
         for _ in 0..2 {
-            let report = checkout.run("").json();
+            let report = run(&checkout, "").json();
             assert_eq!(reused(&report), [], "{what}");
-            assert_eq!(checkout.verified(), 1, "{what}");
+            assert_eq!(verified(&checkout), 1, "{what}");
         }
     }
 }
 
 #[test]
 fn a_project_without_git_is_always_verified() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     std::fs::remove_dir_all(checkout.path(".git")).unwrap();
-    assert_eq!(reused(&checkout.check()), []);
+    assert_eq!(reused(&check(&checkout)), []);
 }
 
 #[test]
 fn a_trial_is_neither_recorded_nor_reused() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     std::fs::remove_file(checkout.path(RECORDS)).unwrap();
-    checkout.0.run("profile --define A=1").exits(0);
-    assert_eq!(checkout.records(), None);
+    checkout.run("profile --define A=1").exits(0);
+    assert_eq!(records(&checkout), None);
 }
 
 #[test]
 fn a_pull_request_reuses_records_and_writes_none() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     checkout.git("update-ref refs/remotes/origin/main HEAD");
     checkout.git("checkout --quiet -b change");
     checkout.write("README.md", "Words.\n");
     checkout.commit();
-    let before = checkout.records();
-    let of_service = |checkout: Checkout, name, value| Checkout(checkout.0.with(name, value));
+    let before = records(&checkout);
+    let of_service = |checkout: Machine, name, value| checkout.with(name, value);
     let checkout = of_service(checkout, "GITHUB_BASE_REF", "main");
-    assert_eq!(reused(&checkout.check()), REUSED);
-    assert_eq!(checkout.verified(), 0);
+    assert_eq!(reused(&check(&checkout)), REUSED);
+    assert_eq!(verified(&checkout), 0);
 
     let changed = PROGRAM.replace("BODY", "puts(\"more\");");
     checkout.write("kernels/a.cu", &changed);
     checkout.commit();
     for _ in 0..2 {
-        assert_eq!(reused(&checkout.check()), []);
-        checkout.0.run("profile").exits(0);
-        assert_eq!(checkout.verified(), 2);
+        assert_eq!(reused(&check(&checkout)), []);
+        checkout.run("profile").exits(0);
+        assert_eq!(verified(&checkout), 2);
     }
-    assert_eq!(checkout.records(), before);
+    assert_eq!(records(&checkout), before);
 }
 
 #[test]
 fn a_run_for_a_pull_request_by_hand_writes_no_record() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     std::fs::remove_file(checkout.path(RECORDS)).unwrap();
-    checkout.run("--pull-request 7").exits(0);
-    assert_eq!(checkout.records(), None);
-    checkout.check();
-    assert!(checkout.records().is_some());
+    run(&checkout, "--pull-request 7").exits(0);
+    assert_eq!(records(&checkout), None);
+    check(&checkout);
+    assert!(records(&checkout).is_some());
 }
 
 #[test]
 fn what_another_run_records_before_this_one_has_the_gpu_is_no_manipulation() {
-    let checkout = Checkout::new();
-    let records = checkout.path(RECORDS);
+    let checkout = checkout();
+    let own = checkout.path(RECORDS);
     let elsewhere = checkout.path(".sparsek-gate/elsewhere.json");
     // The other run ends while this one compiles.
-    let (from, to) = (elsewhere.display(), records.display());
+    let (from, to) = (elsewhere.display(), own.display());
     let ends = format!("if [ -e '{from}' ]; then cp '{from}' '{to}'; fi\n");
     let nvcc = NVCC_OF_C.replacen('\n', &format!("\n{ends}"), 1);
-    checkout.0.program("toolkit/bin/nvcc", &nvcc);
+    checkout.program("toolkit/bin/nvcc", &nvcc);
     checkout.commit();
-    checkout.check();
-    assert_eq!(checkout.verified(), 1);
-    std::fs::rename(&records, &elsewhere).unwrap();
+    check(&checkout);
+    assert_eq!(verified(&checkout), 1);
+    std::fs::rename(&own, &elsewhere).unwrap();
     std::fs::remove_dir_all(checkout.path(".sparsek-gate/builds")).unwrap();
-    let report = checkout.check();
+    let report = check(&checkout);
     assert_eq!(reused(&report), REUSED);
-    assert_eq!(checkout.verified(), 0);
-    assert!(checkout.records().is_some());
+    assert_eq!(verified(&checkout), 0);
+    assert!(records(&checkout).is_some());
 }
 
 #[test]
 fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
-    let checkout = Checkout::new();
+    let checkout = checkout();
     let interrupts = "kill(getppid(), 15); sleep(1);";
     for (at, then, code) in [
         ("profile", "", 5),
         ("verify", "", 5),
         ("verify", interrupts, 130),
     ] {
-        checkout.check();
-        assert!(checkout.records().is_some());
+        check(&checkout);
+        assert!(records(&checkout).is_some());
         let body = format!(
             "if (strcmp(words[count - 1], \"{at}\") == 0) {{\n\
              FILE *forged = fopen(\".sparsek-gate/verified.json\", \"a\");\n\
@@ -423,11 +407,11 @@ fn a_program_that_writes_a_record_is_found_and_the_records_are_removed() {
             "#include <string.h>\n#include <signal.h>\n#include <unistd.h>",
         );
         checkout.write("kernels/a.cu", program.replace("BODY", &body));
-        let report = checkout.run("").exits(code).json();
+        let report = run(&checkout, "").exits(code).json();
         if code == 5 {
             assert_eq!(report.denied(), ["altered-during-run"], "{at}");
         }
-        assert_eq!(checkout.records(), None, "{at}");
+        assert_eq!(records(&checkout), None, "{at}");
         checkout.write("kernels/a.cu", PROGRAM.replace("BODY", ""));
     }
 }

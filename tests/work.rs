@@ -1,6 +1,6 @@
 //! The work that exact counters show, implausible values, and causes of regressions.
 
-use crate::common::{self, Project, RECORDED, Ran, Report, refresh, samples, scale, shift};
+use crate::common::{self, Project, Ran, Report, refresh, samples, scale, shift};
 use serde_json::{Value as Json, json};
 
 const DURATION: &str = "duration";
@@ -32,19 +32,17 @@ fn a_faster_kernel_that_does_less_work_is_not_improved() {
             scale(profile, DURATION, 0.75);
         });
         let report = project.check(&["cp_async"], 4);
-        assert_eq!(report.variant("cp_async")["mode"], mode);
+        let judged = report.variant("cp_async");
+        assert_eq!(judged["mode"], mode);
         // Against the reference, and against the declaration.
         assert_eq!(report.denied(), ["work-changed", "work-changed"], "{mode}");
         assert_eq!(report.verdict("cp_async", "flop_wmma"), "regressed");
         assert_eq!(report.verdict("cp_async", DURATION), "inconclusive");
         let comparison = report.comparison("cp_async", DURATION);
         assert!(comparison["why"].as_str().unwrap().contains("other work"));
-        for comparison in report.variant("cp_async")["comparisons"]
-            .as_array()
-            .unwrap()
-        {
-            assert_ne!(comparison["verdict"], "improved", "{mode}: {comparison:#}");
-        }
+        let comparisons = judged["comparisons"].as_array().unwrap();
+        let improved = comparisons.iter().find(|it| it["verdict"] == "improved");
+        assert_eq!(improved, None, "{mode}");
     }
 }
 
@@ -102,21 +100,6 @@ fn work_that_is_not_the_declared_is_told_even_where_it_is_the_references() {
 }
 
 #[test]
-fn a_declaration_that_nothing_fulfils_fails_every_variant_of_the_suite() {
-    let project = Project::steady();
-    let config = project.read("config.toml");
-    project.write(
-        "config.toml",
-        config.replace("work = { flop = ", "work = { flop = 1"),
-    );
-    let report = project.check(&[], 4);
-    assert_eq!(
-        report.denied(),
-        vec!["work-changed"; common::VARIANTS.len()]
-    );
-}
-
-#[test]
 fn an_exact_counter_that_varies_only_now_is_inconclusive_and_one_that_always_varied_is_not_judged()
 {
     for (mode, project) in both_modes() {
@@ -146,25 +129,9 @@ fn an_exact_counter_that_varies_only_now_is_inconclusive_and_one_that_always_var
 }
 
 #[test]
-fn a_second_kernel_that_works_too_is_more_than_declared() {
-    let project = Project::steady();
-    project.edit_profile("cp_async", |profile| {
-        let mut kernel = profile["kernels"][0].clone();
-        for key in ["name", "mangled", "demangled"] {
-            kernel[key] = json!("bsr_gemm_second");
-        }
-        profile["kernels"].as_array_mut().unwrap().push(kernel);
-    });
-    let report = project.check(&["cp_async"], 4);
-    assert_eq!(
-        report.denied(),
-        ["regressed", "kernels-changed", "work-changed", "regressed"]
-    );
-}
-
-#[test]
 fn unless_faster_excuses_nothing_of_a_kernel_that_does_other_work() {
-    for (flop, code) in [(1.0, 0), (0.75, 4)] {
+    let other = ["regressed", "work-changed"];
+    for (flop, code, expected) in [(1.0, 0, &[][..]), (0.75, 4, &other)] {
         let project = Project::steady();
         project.drop_config_lines("work = ");
         project.edit_profile("cp_async", |profile| {
@@ -172,13 +139,7 @@ fn unless_faster_excuses_nothing_of_a_kernel_that_does_other_work() {
             shift(profile, "tensor_core", -10.0);
             scale(profile, "flop_wmma", flop);
         });
-        let report = project.check(&["cp_async"], code);
-        let expected: &[&str] = if code == 0 {
-            &[]
-        } else {
-            &["regressed", "work-changed"]
-        };
-        assert_eq!(report.denied(), expected);
+        assert_eq!(project.check(&["cp_async"], code).denied(), expected);
     }
 }
 
@@ -273,24 +234,21 @@ fn a_clock_held_down_in_some_captures_only_warns_if_the_launches_ran_at_one_cloc
         ("slowdown_readings", &capped, "sw-power-cap"),
         ("sm_clock_mhz", &slow, "1755 MHz in current"),
     ] {
-        let project = quiet_project();
-        disturb(&project, &Project::profile_path("cp_async"), 2, key, value);
-        let report = project.check(&["cp_async"], 0);
-        let message = report.message("clock-changed");
-        assert!(message.contains(words), "{message}");
-        let same = "ran at the same clock, 0.000 % apart (at most ";
-        assert!(message.contains(same), "{message}");
-
         // More than the duration may change by, in either direction.
-        for factor in [0.96, 1.04] {
+        for (factor, code) in [(1.0, 0), (0.96, 6), (1.04, 6)] {
             let project = quiet_project();
             disturb(&project, &Project::profile_path("cp_async"), 2, key, value);
             project.edit_profile("cp_async", |profile| at_clock(profile, factor));
-            let report = project.check(&["cp_async"], 6);
-            assert_eq!(report.denied(), ["clock-changed"]);
+            let report = project.check(&["cp_async"], code);
+            report.tells_all("clock-changed", &[words]);
             let message = report.message("clock-changed");
-            assert!(message.contains(words), "{message}");
-            assert!(!message.contains("the same clock,"), "{message}");
+            if code == 0 {
+                let same = "ran at the same clock, 0.000 % apart (at most ";
+                common::contains(message, &[same]);
+            } else {
+                assert_eq!(report.denied(), ["clock-changed"]);
+                assert!(!message.contains("the same clock,"), "{message}");
+            }
         }
     }
 }
@@ -325,12 +283,8 @@ fn lock_disturbed(count: usize, key: &str, value: &Json, code: i32) -> (Project,
     });
     let path = Project::profile_path("cp_async");
     disturb(&project, &path, count, key, value);
-    let lock = [
-        "baseline", "--lock", "--reason", "noisy", "--from", RECORDED,
-    ];
-    let ran = project
-        .run(&[&lock[..], &["cp_async"]].concat())
-        .exits(code);
+    let lock = "baseline --lock --reason noisy --from recorded cp_async";
+    let ran = project.run(lock).exits(code);
     (project, ran)
 }
 
@@ -387,13 +341,8 @@ fn what_disturbed_the_base_denies_and_what_disturbed_an_old_baseline_does_not() 
     project.check(&["cp_async"], 0);
     project.add_base("cp_async", |_| {});
     project.check(&["cp_async"], 0);
-    disturb(
-        &project,
-        &Project::base_path("cp_async"),
-        1,
-        "slowdown_ns",
-        &hot,
-    );
+    let base = Project::base_path("cp_async");
+    disturb(&project, &base, 1, "slowdown_ns", &hot);
     let report = project.check(&["cp_async"], 6);
     report.denies_only("clock-changed", &["base "]);
 }
@@ -420,16 +369,15 @@ fn a_regression_names_what_moved_with_it() {
         project.edit_profile("cp_async", |profile| scale(profile, DURATION, 1.2));
         let report = project.check(&["cp_async"], 1);
         assert_eq!(kinds(&report), ["bank-conflicts"], "{mode}");
-        report.tells_all("regressed", &["; with it: ", "bank conflicts"]);
-        let message = report.message("regressed");
-        let change = message.split(", +20.0").nth(1).unwrap();
+        report.tells_all("regressed", &["bank conflicts"]);
+        let (change, with) = report
+            .message("regressed")
+            .split_once("; with it: ")
+            .unwrap();
+        let change = change.split(", +20.0").nth(1).unwrap();
         let change = change.split(" ±").next().unwrap();
-        project.run("check --from recorded cp_async -v").ends(
-            1,
-            &format!(
-                "`duration` +20.0{change}; with it: {}",
-                message.split("; with it: ").nth(1).unwrap()
-            ),
-        );
+        let shown = format!("`duration` +20.0{change}; with it: {with}");
+        let ran = project.run("check --from recorded cp_async -v");
+        ran.ends(1, &shown);
     }
 }

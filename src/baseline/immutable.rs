@@ -53,10 +53,13 @@ pub(super) fn immutable_changes(
                 Err(error) => Some(format!("`{path}` cannot be read: {error}")),
             },
         ));
-        changes.extend(changed_flags(
-            &stated_flags(&config.toolchain, variant),
-            &lock.flags,
-        ));
+        // The folder of compiled code is that of its target.
+        let is_own = |flag: &String| tier != Tier::Static || !flag.starts_with("-gencode");
+        let own = |flags: &[String]| -> Vec<String> {
+            flags.iter().filter(|flag| is_own(flag)).cloned().collect()
+        };
+        let stated = stated_flags(&config.toolchain, variant);
+        changes.extend(changed_flags(&own(&stated), &own(&lock.flags)));
     }
     let changes = changes.into_iter();
     let changes = changes.map(|message| changed(variant, tier, message));
@@ -87,6 +90,11 @@ fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
 fn changed(variant: &Variant, tier: Tier, message: String) -> Finding {
     let lock = tier.lock_command(&variant.id);
     let lock = lock.replacen("--lock", "--lock --accept-immutable", 1);
-    let next = format!("undo the change, or make a new variant; to lock it anyway: {lock}");
+    let measure = match tier {
+        Tier::Static => String::new(),
+        _ => format!("sparsek-gate profile {}, then ", variant.id),
+    };
+    let next =
+        format!("undo the change, or make a new variant; to lock it anyway: {measure}{lock}");
     Finding::deny(Code::ImmutableChanged, &variant.id, message, next)
 }

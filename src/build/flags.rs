@@ -198,6 +198,12 @@ fn known(word: &str) -> Option<(Takes, Option<String>)> {
     attached.then(|| Some((takes(letter)?, Some(rest.to_owned()))))?
 }
 
+/// Whether a flag is the end of the name of another one, as `--fast-math` is.
+fn is_end_of(word: &str, name: &str) -> bool {
+    let end = word.trim_start_matches('-').replace('_', "-");
+    end.len() > 3 && name.replace('_', "-").ends_with(&format!("-{end}"))
+}
+
 fn unknown(word: &str) -> String {
     let names = KNOWN.iter().flat_map(|(names, _)| names.iter());
     let names: Vec<&str> = names.copied().collect();
@@ -212,6 +218,10 @@ fn unknown(word: &str) -> String {
         "nvcc takes a number: write `-O3`".to_owned()
     } else if host(word) && !word.starts_with("-max") {
         format!("it is one of the host compiler: write `-Xcompiler={word}`")
+    } else if word.starts_with("-o") && word[2..].starts_with(|c: char| c.is_ascii_digit()) {
+        format!("did you mean `-O{}`?", &word[2..])
+    } else if let Some(whole) = names.iter().find(|name| is_end_of(word, name)) {
+        format!("did you mean `--{whole}`?")
     } else if let Some(near) = nearest(word.trim_start_matches('-'), &names)
         && strsim::damerau_levenshtein(word.trim_start_matches('-'), near) <= word.len() / 4
     {

@@ -26,7 +26,7 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     }
     if disk::is_there(config) && !arguments.force {
         return Err(Error::Usage(format!(
-            "{} exists; --force replaces it, --config FILE names another",
+            "{} exists; --force replaces it, --config FILE names another, which needs a `paths.baselines` of its own",
             config.display()
         )));
     }

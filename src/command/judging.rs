@@ -92,7 +92,18 @@ impl Judging {
 
     /// The rules, with what is locked.
     pub fn rules(&self) -> Result<Rules<'_>, Error> {
-        let (mut judge, of_locks) = Judge::new(&self.plan, &self.grounds.store)?;
+        let (mut judge, mut of_locks) = Judge::new(&self.plan, &self.grounds.store)?;
+        if self.grounds.authority != Authority::WorkingTree {
+            let is_tampered = |one: &Finding| one.code == Code::Tampered;
+            let said = |one: Finding| {
+                if is_tampered(&one) {
+                    one.in_base()
+                } else {
+                    one
+                }
+            };
+            of_locks = of_locks.into_iter().map(said).collect();
+        }
         judge.accepted.clone_from(&self.grounds.accepted);
         let found = self.grounds.findings.iter().cloned();
         Ok(Rules {

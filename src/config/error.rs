@@ -146,7 +146,8 @@ impl ConfigError {
                 if let Some(value) = value.filter(|it| it.starts_with('"'))
                     && self.message.ends_with("expected a list")
                 {
-                    self.message = format!("{}, such as `[{value}]`", self.message);
+                    let words = value.split(' ').collect::<Vec<_>>().join("\", \"");
+                    self.message = format!("{}, such as `[{words}]`", self.message);
                 }
             }
             _ => {}

@@ -576,7 +576,7 @@ impl Config {
             "the option is `--static`".to_owned()
         } else if ["memcheck", "racecheck", "initcheck", "synccheck"].contains(&text) {
             "several tools are one argument: `--sanitizer memcheck,racecheck`".to_owned()
-        } else if text.parse::<f64>().is_ok() {
+        } else if text.starts_with('=') || text.parse::<f64>().is_ok() {
             "a constant is one word: `-D NAME=VALUE`".to_owned()
         } else if disk::is_there(text) {
             "it is a file, and variants have names; a pattern of names is quoted: 'SUITE/*'"

@@ -319,13 +319,9 @@ mod tests {
 
     /// Findings of a comparison.
     fn compared(base: &[State], current: &[State]) -> Vec<Finding> {
-        judged_for(Purpose::Verdict(None), base, current)
-    }
-
-    fn judged_for(purpose: Purpose, base: &[State], current: &[State]) -> Vec<Finding> {
         let sides = [("base", base), ("current", current)];
         let sides = sides.map(|(side, states)| (side, states.iter().collect()));
-        device_findings(&variant(), &sides, purpose)
+        device_findings(&variant(), &sides, Purpose::Verdict(None))
     }
 
     fn kinds(findings: &[Finding]) -> Vec<(Code, Severity)> {
@@ -447,22 +443,6 @@ mod tests {
             assert_eq!(worst, cells[2], "{case}: {said}");
             assert!(said.contains(cells[3]), "{case}: {said}");
         }
-    }
-
-    #[test]
-    fn noise_that_a_baseline_has_in_its_spread_only_warns_and_faults_do_not() {
-        let locked = |other: State| judged_for(Purpose::Baseline, &[], &[at(1980), other]);
-        for other in [
-            at(1755),
-            slowed_by(Slowdown::SwPowerCap),
-            slowed_by(Slowdown::SyncBoost),
-        ] {
-            let findings = locked(other);
-            assert_eq!(kinds(&findings), [(Code::ClockChanged, Severity::Warn)]);
-            assert!(findings[0].next.starts_with("nothing, if"));
-        }
-        let fault = locked(slowed_by(Slowdown::HwThermal));
-        assert_eq!(kinds(&fault), [(Code::ClockChanged, Severity::Deny)]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn numbers_unchecked(
         match current.provenance.origin {
             ProfileOrigin::Imported => {
                 let id = &variant.id;
-                let next = import_again(current).unwrap_or_else(|| format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with a lock of an import, `baseline --accept-imported --lock`"));
+                let next = import_again(current).unwrap_or_else(|| format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with a lock of an import: sparsek-gate baseline --lock --accept-imported --reason '...' {id}"));
                 Finding::deny(Code::NumbersUnchecked, id, message, next)
             }
             _ => Finding::of(Code::NumbersUnchecked, &variant.id, message),

@@ -219,7 +219,7 @@ codes! {
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported", Either => Inconclusive,
         "It was made with `sparsek-gate import`.",
-        "Measure it: `sparsek-gate profile VARIANT`. To lock it anyway: `baseline --lock --accept-imported`.";
+        "Measure it: `sparsek-gate profile VARIANT`. To lock it anyway: `sparsek-gate baseline --lock --accept-imported --reason '...' VARIANT`.";
     /// A profile is a stripped copy. It can be judged, but not locked.
     ProfileStripped = "profile-stripped", Either => Inconclusive,
         "It was made with `sparsek-gate strip`.",

@@ -8,6 +8,9 @@ static CONFIG: OnceLock<String> = OnceLock::new();
 /// The options of printed commands that lock, for what was judged; unset for what was measured last.
 static RECORDINGS: OnceLock<String> = OnceLock::new();
 
+/// The option that locks what was imported.
+const ACCEPTED: &str = "--accept-imported ";
+
 /// Lets every printed command read this configuration.
 pub fn name_config(path: &Path) {
     let _ = CONFIG.set(option("-C", path));
@@ -16,8 +19,8 @@ pub fn name_config(path: &Path) {
 /// Lets every printed command that locks read these recordings, which may be imported.
 pub fn name_recordings<'a>(folders: impl Iterator<Item = &'a PathBuf>, imported: bool) {
     let options = folders.map(|folder| option("--from", folder));
-    let accepted = imported.then(|| "--accept-imported ".to_owned());
-    let _ = RECORDINGS.set(accepted.into_iter().chain(options).collect());
+    let accepted = imported.then(|| ACCEPTED.to_owned());
+    let _ = RECORDINGS.set(options.chain(accepted).collect());
 }
 
 fn option(name: &str, path: &Path) -> String {
@@ -35,7 +38,9 @@ pub fn with_files(text: String) -> String {
             // What was found before may be said again.
             let lock = format!("baseline --lock {options}");
             let plain = text.replace(&lock, "baseline --lock ");
-            plain.replace("baseline --lock ", &lock)
+            plain
+                .replace("baseline --lock ", &lock)
+                .replace(&ACCEPTED.repeat(2), ACCEPTED)
         }
         None => text,
     };

@@ -86,12 +86,13 @@ pub fn changed_since(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
     use std::process::Command;
 
-    fn git(folder: &Path, arguments: &[&str]) {
+    /// git without the settings of this machine.
+    pub(crate) fn git(folder: &Path, arguments: &[&str]) {
         let status = Command::new("git")
             .args(["-c", "user.name=tester"])
             .args(["-c", "user.email=tester@localhost"])

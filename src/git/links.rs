@@ -107,7 +107,6 @@ pub fn sha256_of_input(path: &Path) -> std::io::Result<String> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
-    use std::process::Command;
 
     use super::*;
 
@@ -119,13 +118,7 @@ mod tests {
         fs::create_dir_all(top.join("lib")).unwrap();
         fs::write(root.join("outside"), "").unwrap();
         fs::write(top.join("lib/k.so.1"), "").unwrap();
-        let git = |arguments: &[&str]| {
-            let git = Command::new("git")
-                .args(arguments)
-                .current_dir(&top)
-                .status();
-            assert!(git.unwrap().success());
-        };
+        let git = |arguments: &[&str]| crate::git::git_of_tests(&top, arguments);
         git(&["init", "--quiet"]);
         for (link, target) in [
             ("k.so", "lib/k.so.1"),

@@ -18,6 +18,8 @@ mod worktree;
 pub use attributes::{attributes, converted};
 pub use call::error;
 pub use changed::changed_since;
+#[cfg(test)]
+pub(crate) use changed::tests::git as git_of_tests;
 pub use links::{behind_own_links, is_input_file, is_input_folder, real_input, sha256_of_input};
 pub use merge::{Merged, conflict, trial_merge};
 pub use name::{

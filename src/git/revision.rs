@@ -129,7 +129,11 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
             "name a branch, a tag or a commit: `git branch --all` lists the branches".to_owned()
         }
     };
-    let names = git(root, &["for-each-ref", "--format=%(refname:short)"]).unwrap_or_default();
+    let form = match revision.starts_with("refs/") {
+        true => "--format=%(refname)",
+        false => "--format=%(refname:short)",
+    };
+    let names = git(root, &["for-each-ref", form]).unwrap_or_default();
     // The name of the remote alone is its default branch.
     let names: Vec<&str> = names.lines().filter(|name| *name != "origin").collect();
     let meant = nearest(revision, &names).map(|name| format!(", did you mean `{name}`?"));

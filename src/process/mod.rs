@@ -852,18 +852,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_exit_status_and_both_streams_are_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let run = invocation(
-            dir.path(),
-            "echo a; echo b >&2; exit 7",
-            Duration::from_secs(20),
-        );
-        assert_eq!(run.run().unwrap().ending, Ending::Exited(7));
-        assert_eq!(tail(&dir.path().join("out"), 5), "a\nb");
-    }
-
-    #[test]
     fn a_program_that_cannot_be_started_is_an_error_and_not_an_ending() {
         let dir = tempfile::tempdir().unwrap();
         let mut run = invocation(dir.path(), "", Duration::from_secs(20));

@@ -244,52 +244,27 @@ mod tests {
     use super::{clean, inert, json_for_terminals};
 
     #[test]
-    fn terminal_escapes_in_names_are_made_harmless() {
-        assert_eq!(
-            clean("a\x1b[31mb\u{202e}c\nd\te"),
-            "a\\u{1b}[31mb\\u{202e}c\nd\te"
-        );
-    }
-
-    #[test]
     fn every_character_that_nobody_sees_is_written_as_its_number() {
-        let ranges = [
-            '\0'..='\u{8}',
-            '\u{b}'..='\u{1f}',
-            '\u{7f}'..='\u{9f}',
-            '\u{ad}'..='\u{ad}',
-            '\u{34f}'..='\u{34f}',
-            '\u{61c}'..='\u{61c}',
-            '\u{115f}'..='\u{1160}',
-            '\u{17b4}'..='\u{17b5}',
-            '\u{180b}'..='\u{180f}',
-            '\u{200b}'..='\u{200f}',
-            '\u{2028}'..='\u{202e}',
-            '\u{2060}'..='\u{206f}',
-            '\u{2800}'..='\u{2800}',
-            '\u{3164}'..='\u{3164}',
-            '\u{fdd0}'..='\u{fdef}',
-            '\u{fe00}'..='\u{fe0f}',
-            '\u{feff}'..='\u{feff}',
-            '\u{ffa0}'..='\u{ffa0}',
-            '\u{fff0}'..='\u{fffb}',
-            '\u{fffe}'..='\u{ffff}',
-            '\u{1d173}'..='\u{1d17a}',
-            '\u{e0000}'..='\u{e0fff}',
-        ];
-        for c in ranges.into_iter().flatten() {
-            let number = u32::from(c);
+        // By their numbers, from one to another.
+        let ranges = "0-8 b-1f 7f-9f ad-ad 34f-34f 61c-61c 115f-1160 17b4-17b5 180b-180f 200b-200f \
+             2028-202e 2060-206f 2800-2800 3164-3164 fdd0-fdef fe00-fe0f feff-feff ffa0-ffa0 \
+             fff0-fffb fffe-ffff 1d173-1d17a e0000-e0fff";
+        let number = |text| u32::from_str_radix(text, 16).unwrap();
+        let numbers = ranges.split_whitespace().flat_map(|range| {
+            let (first, last) = range.split_once('-').unwrap();
+            number(first)..=number(last)
+        });
+        for number in numbers {
+            let c = char::from_u32(number).unwrap();
             assert_eq!(clean(&format!("a{c}b")), format!("a\\u{{{number:x}}}b"));
             let json = json_for_terminals(format!("\"{c}\""));
             assert!(json.is_ascii() && !json.contains(c), "{number:x}: {json}");
             if number > 0x1f {
-                assert_eq!(
-                    serde_json::from_str::<String>(&json).unwrap(),
-                    c.to_string()
-                );
+                let read: String = serde_json::from_str(&json).unwrap();
+                assert_eq!(read, c.to_string());
             }
         }
-        let seen = "aé ß\u{a0}漢字 → ± µ 🚀 \u{301} – “”";
+        let seen = "aé ß\u{a0}漢字 → ± µ 🚀 \u{301} – “”\nd\te";
         assert_eq!(clean(seen), seen);
     }
 

@@ -183,18 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_weighs_the_same() {
-        let samples = Samples::new(vec![
+    fn each_machine_weighs_the_same_and_what_is_not_there_is_no_spread_of_zero() {
+        let of = |machines| Samples::new(machines).unwrap();
+        let samples = of(vec![
             vec![vec![1.0], vec![3.0], vec![5.0]],
             vec![vec![10.0]],
-        ])
-        .unwrap();
+        ]);
         assert_eq!(samples.machine_values(), [3.0, 10.0]);
         assert_eq!(samples.value(), 6.5);
-        let noise = samples.noise();
-        assert_eq!(noise.within, None);
-        assert_eq!(noise.between, Some(2.0));
-        assert_eq!(noise.machines, Some(3.5));
+        let noise = |samples: &Samples| {
+            let noise = samples.noise();
+            [noise.within, noise.between, noise.machines]
+        };
+        assert_eq!(noise(&samples), [None, Some(2.0), Some(3.5)]);
+        assert_eq!(noise(&of(vec![vec![vec![1.0, 2.0]]])), [None; 3]);
     }
 
     #[test]
@@ -202,14 +204,11 @@ mod tests {
         let samples = Samples::new(vec![
             vec![vec![1.0, 2.0, 3.0, 4.0, 5.0], vec![6.0, 6.0, 6.0]],
             vec![vec![7.0], vec![8.0], vec![9.0]],
-        ])
-        .unwrap();
-        let noise = samples.noise();
+        ]);
+        let noise = samples.unwrap().noise();
         // 1.4826 with four degrees of freedom, zero with two.
-        close(
-            noise.within.unwrap(),
-            1.482_602_218_505_602 * (4.0_f64 / 6.0).sqrt(),
-        );
+        let within = 1.482_602_218_505_602 * (4.0_f64 / 6.0).sqrt();
+        close(noise.within.unwrap(), within);
         // 3.5 and 6: squares 3.125 with one, 2 with two.
         close(noise.between.unwrap(), (5.125_f64 / 3.0).sqrt());
         // 4.75 and 8 about 6.375.
@@ -217,19 +216,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_no_spread_of_zero() {
-        let noise = Samples::new(vec![vec![vec![1.0, 2.0]]]).unwrap().noise();
-        assert_eq!(noise.within, None);
-        assert_eq!(noise.between, None);
-        assert_eq!(noise.machines, None);
-    }
-
-    #[test]
     fn samples_with_a_hole_are_no_samples() {
-        assert_eq!(Samples::new(vec![]), None);
-        assert_eq!(Samples::new(vec![vec![vec![1.0]], vec![]]), None);
-        assert_eq!(Samples::new(vec![vec![vec![1.0], vec![]]]), None);
-        assert_eq!(Samples::new(vec![vec![vec![1.0, f64::NAN]]]), None);
+        for holed in [
+            vec![],
+            vec![vec![vec![1.0]], vec![]],
+            vec![vec![vec![1.0], vec![]]],
+            vec![vec![vec![1.0, f64::NAN]]],
+        ] {
+            assert_eq!(Samples::new(holed), None);
+        }
     }
 
     #[test]

@@ -64,20 +64,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_and_spread_of_known_samples() {
+    fn the_median_and_spread_of_known_samples_and_none_of_two_or_of_what_is_not_finite() {
         let summary = Spread::of(&[3.0, 1.0, 2.0, 5.0, 4.0]).unwrap();
         assert_eq!(summary.median, 3.0);
         assert_eq!(summary.sigma, Some(MAD_TO_SIGMA));
-        assert_eq!(Spread::of(&[1.0, 2.0]).unwrap().median, 1.5);
-    }
-
-    #[test]
-    fn two_samples_have_no_spread_rather_than_zero() {
-        assert_eq!(Spread::of(&[7.0, 7.0]).unwrap().sigma, None);
-    }
-
-    #[test]
-    fn a_sample_that_is_not_finite_leaves_no_summary() {
+        let two = Spread::of(&[1.0, 2.0]).unwrap();
+        assert_eq!((two.median, two.sigma), (1.5, None));
         assert_eq!(Spread::of(&[1.0, f64::NAN, 2.0]), None);
         assert_eq!(Spread::of(&[]), None);
     }

@@ -134,16 +134,7 @@ mod tests {
     #[test]
     fn a_name_that_git_cannot_be_asked_for_is_an_error_and_not_an_untracked_file() {
         let folder = tempfile::tempdir().unwrap();
-        let git = |arguments: &[&str]| {
-            let git = std::process::Command::new("git")
-                .args(arguments)
-                .current_dir(folder.path())
-                .status();
-            git.is_ok_and(|status| status.success())
-        };
-        if !git(&["init", "--quiet"]) {
-            return;
-        }
+        crate::git::git_of_tests(folder.path(), &["init", "--quiet"]);
         let root = folder.path().canonicalize().unwrap();
         let path = root.join(OsStr::from_bytes(b"ncu\xff"));
         let found = brought_by_change(&root, "HEAD", &path);

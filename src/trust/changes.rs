@@ -357,11 +357,7 @@ Tightens | paths.unread = ['*.md'] | | no longer sets `paths.unread`, which was 
 States | suite.s.variant.v.dynamic_shared_bytes = 128 | suite.s.variant.v.dynamic_shared_bytes = 256 | changes `suite.s.variant.v.dynamic_shared_bytes` from 128 to 256
 States | suite.s.variant.v.threads_per_block = 128 | suite.s.variant.v.threads_per_block = 256 | changes `suite.s.variant.v.threads_per_block` from 128 to 256
 "#;
-        for row in table.trim().lines() {
-            let row: Vec<&str> = row.split(" |").map(str::trim).collect();
-            let [way, base, head, text] = row[..] else {
-                panic!("{row:?}");
-            };
+        for [way, base, head, text] in crate::files::tests::rows(table) {
             let [base, head] = [base, head].map(|config| {
                 let config = config
                     .replace("SOON", &soon)

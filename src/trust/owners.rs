@@ -275,60 +275,43 @@ mod tests {
     fn the_last_line_that_matches_says_whether_a_file_has_owners() {
         let all =
             "config.toml a/config.toml baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c";
-        for (text, expected) in [
-            ("* @a", all),
-            (
-                "* @a|config.toml",
-                "baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c",
-            ),
-            (
-                "* @a|/config.toml",
-                "a/config.toml baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c",
-            ),
-            ("config.toml @org/team", "config.toml a/config.toml"),
-            ("/config.toml a@b.org\r", "config.toml"),
-            ("baselines/ @a", "baselines/g/s/v.lock.toml x/baselines/v"),
-            ("/baselines @a", "baselines/g/s/v.lock.toml"),
-            ("/baselines/ @a # why", "baselines/g/s/v.lock.toml"),
-            // Only what lies in it; what lies below may be meant by a line without owners.
-            ("docs/* @a", "docs/c"),
-            (
-                "* @a|docs/*",
-                "config.toml a/config.toml baselines/g/s/v.lock.toml x/baselines/v",
-            ),
-            ("docs/** @a", "docs/a/b docs/c"),
-            (
-                "*.toml @a",
-                "config.toml a/config.toml baselines/g/s/v.lock.toml",
-            ),
-            ("Config.toml @a", ""),
-            ("# * @a", ""),
-            ("*", ""),
-        ] {
-            assert_eq!(of(text, Owning::GitHub).as_deref(), Ok(expected), "{text}");
-        }
-        for (text, expected) in [
-            ("* @a", all),
-            ("/baselines @a", ""),
-            ("/baselines/ @a", "baselines/g/s/v.lock.toml"),
-            (
-                "baselines/** @g/h",
-                "baselines/g/s/v.lock.toml x/baselines/v",
-            ),
-            ("^[Optional]|* @a", ""),
-            ("[Gate][2] @a|config.toml", "config.toml a/config.toml"),
-            (
-                "[Gate] @a|config.toml|/config.toml @b", "config.toml a/config.toml",
-            ),
-            // Each section by itself.
-            ("[One]|* @a|[Two]|*", all),
-            ("* @a|[Two]|config.toml", all),
-            (
-                "[One]|* @a|config.toml",
-                "baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c",
-            ),
-        ] {
-            assert_eq!(of(text, Owning::GitLab).as_deref(), Ok(expected), "{text}");
+        let on_github = "
+            * @a | ALL
+            * @a|config.toml | baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c
+            * @a|/config.toml | a/config.toml baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c
+            config.toml @org/team | config.toml a/config.toml
+            /config.toml a@b.org\\r | config.toml
+            baselines/ @a | baselines/g/s/v.lock.toml x/baselines/v
+            /baselines @a | baselines/g/s/v.lock.toml
+            /baselines/ @a # why | baselines/g/s/v.lock.toml
+            docs/* @a | docs/c
+            * @a|docs/* | config.toml a/config.toml baselines/g/s/v.lock.toml x/baselines/v
+            docs/** @a | docs/a/b docs/c
+            *.toml @a | config.toml a/config.toml baselines/g/s/v.lock.toml
+            Config.toml @a |
+            # * @a |
+            * |";
+        // Each section by itself.
+        let on_gitlab = "
+            * @a | ALL
+            /baselines @a |
+            /baselines/ @a | baselines/g/s/v.lock.toml
+            baselines/** @g/h | baselines/g/s/v.lock.toml x/baselines/v
+            ^[Optional]|* @a |
+            [Gate][2] @a|config.toml | config.toml a/config.toml
+            [Gate] @a|config.toml|/config.toml @b | config.toml a/config.toml
+            [One]|* @a|[Two]|* | ALL
+            * @a|[Two]|config.toml | ALL
+            [One]|* @a|config.toml | baselines/g/s/v.lock.toml x/baselines/v docs/a/b docs/c";
+        for (table, service) in [(on_github, Owning::GitHub), (on_gitlab, Owning::GitLab)] {
+            for [text, expected] in crate::files::tests::rows(table) {
+                let expected = expected.replace("ALL", all);
+                assert_eq!(
+                    of(&text.replace("\\r", "\r"), service),
+                    Ok(expected),
+                    "{text}"
+                );
+            }
         }
     }
 

@@ -23,13 +23,8 @@ pub fn project() -> Project {
 }
 
 pub fn lock(project: &Project, from: &str) -> Command {
-    let mut command = project.gate();
-    command
-        .args([
-            "baseline", "--lock", "--reason", "x", "--who", "y", "--from", from,
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let mut command = project.gate_of(&format!("baseline --lock --reason x --who y --from {from}"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 

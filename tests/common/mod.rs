@@ -171,6 +171,12 @@ impl Report {
         denied
     }
 
+    /// What the findings with this code have there.
+    pub fn fields(&self, code: &str, key: &str) -> Vec<&str> {
+        let found = self.having("code", code).into_iter();
+        found.filter_map(|one| one[key].as_str()).collect()
+    }
+
     /// The message of the only finding with this code.
     #[track_caller]
     pub fn message(&self, code: &str) -> &str {
@@ -440,8 +446,22 @@ impl Project {
         command
     }
 
+    /// The same with these arguments.
+    pub fn gate_of(&self, arguments: impl Arguments) -> Command {
+        let mut command = self.gate();
+        command.args(arguments.list());
+        command
+    }
+
     pub fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::by(self.gate().args(arguments.list()))
+        Ran::by(&mut self.gate_of(arguments))
+    }
+
+    /// What a shell does in this folder.
+    #[track_caller]
+    pub fn shell(&self, script: &str) -> Ran {
+        let mut shell = Command::new("sh");
+        Ran::by(shell.args(["-ec", script]).current_dir(self.path(""))).exits(0)
     }
 
     pub fn lock(&self, reason: &str) -> Ran {
@@ -628,9 +648,36 @@ pub fn published_as() -> &'static str {
     repository.strip_prefix("https://github.com/").unwrap()
 }
 
+/// The program, in the repository.
+pub fn in_repository(arguments: &[&str]) -> Ran {
+    let mut command = Project::empty().gate_of(arguments);
+    Ran::by(command.current_dir(repository()))
+}
+
 /// The repository under test.
 pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compares a text with a file of the repository; `UPDATE_DOCS=1` writes that file.
+#[track_caller]
+pub fn is_generated(name: &str, text: &str) {
+    let path = repository().join(name);
+    if std::env::var("UPDATE_DOCS").is_ok_and(|update| update == "1") {
+        fs::write(&path, text).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    let differing = found.lines().zip(text.lines()).position(|(a, b)| a != b);
+    let at = differing.unwrap_or(found.lines().count().min(text.lines().count()));
+    let line = |text: &str| text.lines().nth(at).unwrap_or("nothing").to_owned();
+    assert!(
+        found == text,
+        "{name} differs from line {} on:\n  was {}\n  is  {}\n\
+         If that is intended: the same command with UPDATE_DOCS=1",
+        at + 1,
+        line(&found),
+        line(text)
+    );
 }
 
 /// The recordings of the repository, all unpacked.

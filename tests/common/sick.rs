@@ -191,20 +191,12 @@ pub fn check_with(
     (Report(serde_json::from_str(&outcome).unwrap()), ran)
 }
 
-/// The findings of one code, as texts.
-pub fn messages(report: &Report, code: &str) -> Vec<String> {
-    let findings = report.0["findings"].as_array().unwrap().iter();
-    findings
-        .filter(|finding| finding["code"] == code)
-        .map(|finding| finding["message"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 /// Nothing was judged, and each of the three variants is said not to be measured.
 #[track_caller]
 pub fn nothing_counts(report: &Report) {
     assert_eq!(report.0["variants"].as_array().unwrap().len(), 0);
-    assert_eq!(messages(report, "not-measured").len(), 3, "{:#}", report.0);
+    let unmeasured = report.fields("not-measured", "message");
+    assert_eq!(unmeasured.len(), 3, "{:#}", report.0);
     assert_eq!(
         report.denied_besides(&["not-measured", "gpu-sick", "gpu-lost"]),
         [""; 0]

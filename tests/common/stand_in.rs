@@ -9,7 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value as Json;
 
-use super::{Arguments, Project, Ran, aloud, handed_over, repository};
+use super::{Arguments, Project, Ran, Report, aloud, handed_over, repository};
 
 /// As the stand-in of the driver reports it.
 pub const UUID: &str = "GPU-00112233-4455-6677-8899-aabbccddeeff";
@@ -147,10 +147,9 @@ pub struct Machine {
 impl Machine {
     /// Everything is as the repository's configuration pins it. One variant is built by nvcc.
     pub fn new() -> Machine {
-        let project = Project::empty();
-        for folder in ["tmp", "home"] {
-            fs::create_dir(project.path(folder)).unwrap();
-        }
+        let [driver, nvml] = libraries();
+        let machine = Machine::of(Project::empty(), &[driver, nvml]);
+        let project = &machine.project;
         let text = super::configuration();
         let (settings, _) = text.split_once("[suite.").unwrap();
         // The stand-in of nvcc makes no machine code, so none is gated.
@@ -177,11 +176,6 @@ expect = ["bsr_gemm_baseline"]
         project.write("kernels/a.cu", "// a\n");
         project.write("journal", "");
         project.write("reports", "");
-        let machine = Machine {
-            project,
-            libraries: libraries().to_vec(),
-            env: Vec::new(),
-        };
         machine.program("toolkit/bin/nvcc", NVCC);
         let cuda = "Cuda compilation tools, release 13.0, V13.0.85";
         let sanitizer = "Version 2025.3.1.0 (build 36400806) (public-release)";
@@ -203,14 +197,23 @@ expect = ["bsr_gemm_baseline"]
         machine
     }
 
+    /// That machine with another project, and with these libraries of the driver.
+    pub fn of(project: Project, libraries: &[&Path]) -> Machine {
+        for folder in ["tmp", "home"] {
+            fs::create_dir_all(project.path(folder)).unwrap();
+        }
+        Machine {
+            project,
+            libraries: libraries.iter().map(|it| it.to_path_buf()).collect(),
+            env: Vec::new(),
+        }
+    }
+
     /// A machine with the project of one that was made before, see [`Project::packed`].
     pub fn once(made: &OnceLock<Vec<u8>>, make: impl FnOnce() -> Machine) -> Machine {
         let packed = made.get_or_init(|| make().project.packed());
-        let machine = Machine {
-            project: Project::unpacked(packed),
-            libraries: libraries().to_vec(),
-            env: Vec::new(),
-        };
+        let [driver, nvml] = libraries();
+        let machine = Machine::of(Project::unpacked(packed), &[driver, nvml]);
         // It names the folder of the project.
         machine.ncu("echo \"$*\" >>\"$ARGV\"");
         machine
@@ -302,9 +305,8 @@ expect = ["bsr_gemm_baseline"]
     pub fn gate(&self, arguments: impl Arguments) -> Command {
         let path = std::env::var("PATH").unwrap();
         let libraries = std::env::join_paths(&self.libraries).unwrap();
-        let mut command = self.project.gate();
+        let mut command = self.project.gate_of(arguments);
         command
-            .args(arguments.list())
             .env("PATH", format!("{}:{path}", self.path("host").display()))
             .env("LD_LIBRARY_PATH", libraries)
             .env("ARGV", self.path("argv"))
@@ -322,7 +324,14 @@ expect = ["bsr_gemm_baseline"]
     }
 
     pub fn run(&self, arguments: impl Arguments) -> Ran {
-        Ran::of(&self.gate(arguments).output().unwrap())
+        Ran::by(&mut self.gate(arguments))
+    }
+
+    /// `check` in its JSON form.
+    #[track_caller]
+    pub fn check(&self, arguments: &[&str], code: i32) -> Report {
+        let all = [&["check", "--format", "json"], arguments].concat();
+        self.run(&all).exits(code).json()
     }
 
     /// A repository that does not track what stand-ins and runs leave, nor these paths, a line each.

@@ -14,27 +14,7 @@ use sparsek_gate::finding::{Code, ExitCode, Reported};
 use sparsek_gate::metric::{ALIASES, Direction, Level, tensor_flop};
 use sparsek_gate::report::FORMS;
 
-use crate::common::repository;
-
-/// Compares a text with a file of the repository; `UPDATE_DOCS=1` writes that file.
-#[track_caller]
-pub fn is_generated(name: &str, text: &str) {
-    let path = repository().join(name);
-    if std::env::var("UPDATE_DOCS").is_ok_and(|update| update == "1") {
-        fs::write(&path, text).unwrap();
-    }
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    let differing = found.lines().zip(text.lines()).position(|(a, b)| a != b);
-    let at = differing.unwrap_or(found.lines().count().min(text.lines().count()));
-    assert!(
-        found == text,
-        "{name} differs from line {} on:\n  was {}\n  is  {}\n\
-         If that is intended: UPDATE_DOCS=1 cargo test --test documents",
-        at + 1,
-        found.lines().nth(at).unwrap_or("nothing"),
-        text.lines().nth(at).unwrap_or("nothing"),
-    );
-}
+use crate::common::{is_generated, repository};
 
 /// A cell of a table: one line without bars.
 fn cell(text: &str) -> String {

@@ -211,5 +211,5 @@ fn the_picture_of_a_failing_report_is_what_the_program_makes() {
     for part in ["slower: ", "544.77 us", "bank conflicts ×141", "-23.49 pt"] {
         assert!(picture.contains(part), "{part}");
     }
-    crate::generated::is_generated(PICTURE, &picture);
+    crate::common::is_generated(PICTURE, &picture);
 }

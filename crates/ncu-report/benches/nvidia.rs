@@ -6,12 +6,15 @@
 //! The two take turns on every file, so that a busy machine disturbs both.
 
 use std::error::Error;
-use std::io::{BufRead as _, BufReader, Write, stderr, stdout};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// The recordings, which are part of the repository and not of the package.
+#[path = "../tests/common/nvidia.rs"]
+mod nvidia;
+
+use nvidia::Nvidia;
+
+/// The recordings.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/ncu");
 
 const FILES: [&str; 3] = ["full_set", "four_metrics", "twenty_launches"];
@@ -19,43 +22,27 @@ const FILES: [&str; 3] = ["full_set", "four_metrics", "twenty_launches"];
 /// How often each file is decoded by both.
 const ROUNDS: usize = 40;
 
-/// The variable with the Python interpreter that has the module; `python3` without it.
-const PYTHON: &str = "NCU_REPORT_PYTHON";
-
 /// Decodes the file that each line of its input names, and prints the number of values and the
 /// nanoseconds.
-const DECODER: &str = "
+const DECODER: &str = r#"
 import sys, time
 import ncu_report
-print('ready', flush=True)
+print('"ready"', flush=True)
 for line in sys.stdin:
     start = time.perf_counter_ns()
     values = 0
-    for group in ncu_report.load_report(line.rstrip('\\n')):
+    for group in ncu_report.load_report(line.rstrip('\n')):
         for result in group:
             for name in result.metric_names():
                 result[name].value()
                 values += 1
-    print(values, time.perf_counter_ns() - start, flush=True)
-";
+    print([values, time.perf_counter_ns() - start], flush=True)
+"#;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let skipped = |why: String| Ok(writeln!(stderr(), "SKIPPED: {why}")?);
-    if !Path::new(FOLDER).is_dir() {
-        return skipped(format!(
-            "every comparison. {FOLDER} does not exist: the recordings are in the repository, not \
-             in the package."
-        ));
-    }
-    let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
-    let python = PathBuf::from(python);
-    let Some(mut nvidia) = Nvidia::start(&python) else {
-        return skipped(format!(
-            "the comparison with NVIDIA's library. {} cannot import ncu_report. In a virtual \
-             environment: pip install ncu-report==2025.3.1; then {PYTHON}=PATH/bin/python \
-             cargo bench -p ncu-report --bench nvidia",
-            python.display()
-        ));
+    let mut nvidia = match Nvidia::start(DECODER) {
+        Ok(nvidia) => nvidia,
+        Err(missing) => return Ok(writeln!(stderr(), "{missing}")?),
     };
     writeln!(
         stdout(),
@@ -78,8 +65,9 @@ fn compare(name: &str, nvidia: &mut Nvidia) -> Result<(), Box<dyn Error>> {
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
     let mut values = 0;
     for _ in 0..ROUNDS {
-        let (found, time) = nvidia.decode(&path)?;
-        theirs.push(time);
+        let (found, time): (usize, u64) =
+            serde_json::from_value(nvidia.read(path.as_ref()).unwrap_or_default())?;
+        theirs.push(Duration::from_nanos(time));
         let (found_by_us, time) = decode(&path)?;
         ours.push(time);
         if found != found_by_us {
@@ -110,58 +98,4 @@ fn decode(path: &str) -> Result<(usize, Duration), ncu_report::ReadError> {
     let values = values.map(std::hint::black_box).count();
     drop(recording);
     Ok((values, start.elapsed()))
-}
-
-/// A Python process that decodes files with NVIDIA's library.
-struct Nvidia {
-    child: Child,
-    /// `None` once the process was asked to end.
-    paths: Option<ChildStdin>,
-    times: BufReader<ChildStdout>,
-}
-
-impl Nvidia {
-    /// `None` where there is no interpreter, or no such module.
-    fn start(python: &Path) -> Option<Nvidia> {
-        let mut child = Command::new(python)
-            .args(["-c", DECODER])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let (paths, times) = (child.stdin.take(), BufReader::new(child.stdout.take()?));
-        let mut nvidia = Nvidia {
-            child,
-            paths,
-            times,
-        };
-        (nvidia.line().ok()?.trim() == "ready").then_some(nvidia)
-    }
-
-    fn line(&mut self) -> std::io::Result<String> {
-        let mut line = String::new();
-        self.times.read_line(&mut line)?;
-        Ok(line)
-    }
-
-    /// The number of values in a file, and the time to decode them.
-    fn decode(&mut self, path: &str) -> Result<(usize, Duration), Box<dyn Error>> {
-        let paths = self.paths.as_mut().ok_or("the process ended")?;
-        writeln!(paths, "{path}")?;
-        let line = self.line()?;
-        let (values, nanoseconds) = line
-            .trim()
-            .split_once(' ')
-            .ok_or_else(|| format!("NVIDIA's library did not decode {path}"))?;
-        Ok((values.parse()?, Duration::from_nanos(nanoseconds.parse()?)))
-    }
-}
-
-impl Drop for Nvidia {
-    /// The process ends with its input.
-    fn drop(&mut self) {
-        self.paths = None;
-        let _ = self.child.wait();
-    }
 }

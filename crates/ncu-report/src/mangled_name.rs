@@ -84,21 +84,13 @@ mod tests {
     #[test]
     fn a_name_does_not_depend_on_the_path_of_the_source() {
         // Printed by nvcc 13.0.88 for one source in two folders.
-        for (here, there) in [
-            (
-                "_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf",
-                "_ZN36_GLOBAL__N__32ca3b44_4_k_cu_19ff7e903hidEPf",
-            ),
-            (
-                "__nv_static_25__56698014_4_k_cu_19ff7e90__Z4statPf",
-                "__nv_static_25__32ca3b44_4_k_cu_19ff7e90__Z4statPf",
-            ),
-            (
-                "__nv_static_25__56698014_4_k_cu_19ff7e90__ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf",
-                "__nv_static_25__32ca3b44_4_k_cu_19ff7e90__ZN36_GLOBAL__N__32ca3b44_4_k_cu_19ff7e903hidEPf",
-            ),
+        for here in [
+            "_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf",
+            "__nv_static_25__56698014_4_k_cu_19ff7e90__Z4statPf",
+            "__nv_static_25__56698014_4_k_cu_19ff7e90__ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf",
         ] {
-            assert_eq!(placeless(here), placeless(there));
+            let there = here.replace("56698014", "32ca3b44");
+            assert_eq!(placeless(here), placeless(&there));
         }
         assert_eq!(
             placeless("_ZN36_GLOBAL__N__56698014_4_k_cu_19ff7e903hidEPf"),
@@ -120,41 +112,29 @@ mod tests {
     #[test]
     fn the_base_name_is_the_one_that_ncu_uses() {
         // Mangled names and function names from reports of ncu 2025.3.1, and names by nvcc 13.0.88.
-        let names = [
-            ("_Z2k1Pfi", "k1"),
-            ("_Z2k2IfLi8EEvPT_i", "k2"),
-            ("_Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi", "bsr_gemm_wmma"),
-            ("bsr_gemm_cp_async", "bsr_gemm_cp_async"),
-            (
-                "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIfffNS0_15binary_internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_",
-                "vectorized_elementwise_kernel",
-            ),
-            (
-                "_ZN2at6native55_GLOBAL__N__11f7a751_22_DistributionUniform_cu_67fa25cf43distribution_elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda21uniform_and_transformIffPNS_17CUDAGeneratorImplEZZZNS4_14uniform_kernelIS7_EEvRNS_18TensorIteratorBaseEddT_ENKUlvE_clEvENKUlvE0_clEvEUlfE_EEvSA_T1_T2_EUlP24curandStatePhilox4_32_10E0_ZNS1_27distribution_nullary_kernelIff6float4S7_SJ_SE_EEvSA_SG_RKT3_T4_EUlifE_EEvlNS_15PhiloxCudaStateESF_SG_",
-                "distribution_elementwise_grid_stride_kernel",
-            ),
-            ("_ZL6staticPf", "static"),
-            ("_Znonsense", "_Znonsense"),
-            ("_Z99short", "_Z99short"),
-            // An expression with a conversion, in the template arguments.
-            ("_ZN2ns1kIXcvifLi3EEEEvv", "k"),
-            ("_Z1kIXcvifLi3EEEEvv", "k"),
-            ("", ""),
-            ("_Z", "_Z"),
-            ("_ZN3abc", "_ZN3abc"),
-            ("_Z0v", "_Z0v"),
-            ("_Z3a\u{e9}b", "a\u{e9}"),
-            ("_Z2a\u{e9}", "_Z2a\u{e9}"),
-            ("_Z99999999999999999999a", "_Z99999999999999999999a"),
-            ("_ZN5outer3runIZ4mainEUlvE_EEvT_", "run"),
-            ("_ZN5outer3runI2OpIfEEEvT_", "run"),
-            (
-                "_ZN37_GLOBAL__N__c770f6f1_5_nm_cu_4d11ce8d6hiddenIfLi3EEEvPT_",
-                "hidden",
-            ),
-        ];
-        for (mangled, function) in names {
+        let names = "
+            k1 _Z2k1Pfi
+            k2 _Z2k2IfLi8EEvPT_i
+            bsr_gemm_wmma _Z13bsr_gemm_wmmaPKiS0_PK6__halfS3_Pfi
+            bsr_gemm_cp_async bsr_gemm_cp_async
+            vectorized_elementwise_kernel _ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIfffNS0_15binary_internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_
+            distribution_elementwise_grid_stride_kernel _ZN2at6native55_GLOBAL__N__11f7a751_22_DistributionUniform_cu_67fa25cf43distribution_elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda21uniform_and_transformIffPNS_17CUDAGeneratorImplEZZZNS4_14uniform_kernelIS7_EEvRNS_18TensorIteratorBaseEddT_ENKUlvE_clEvENKUlvE0_clEvEUlfE_EEvSA_T1_T2_EUlP24curandStatePhilox4_32_10E0_ZNS1_27distribution_nullary_kernelIff6float4S7_SJ_SE_EEvSA_SG_RKT3_T4_EUlifE_EEvlNS_15PhiloxCudaStateESF_SG_
+            static _ZL6staticPf
+            k _ZN2ns1kIXcvifLi3EEEEvv
+            k _Z1kIXcvifLi3EEEEvv
+            a\u{e9} _Z3a\u{e9}b
+            run _ZN5outer3runIZ4mainEUlvE_EEvT_
+            run _ZN5outer3runI2OpIfEEEvT_
+            hidden _ZN37_GLOBAL__N__c770f6f1_5_nm_cu_4d11ce8d6hiddenIfLi3EEEvPT_";
+        for name in names.trim().lines() {
+            let (function, mangled) = name.trim().split_once(' ').unwrap();
             assert_eq!(base_name(mangled), function, "{mangled}");
+        }
+        for odd in [
+            "_Znonsense", "_Z99short", "", "_Z", "_ZN3abc", "_Z0v", "_Z2a\u{e9}",
+            "_Z99999999999999999999a",
+        ] {
+            assert_eq!(base_name(odd), odd);
         }
     }
 }

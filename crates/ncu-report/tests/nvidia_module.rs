@@ -10,78 +10,20 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
+#[path = "common/nvidia.rs"]
+mod nvidia;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use ncu_report::{Launch, Value, report};
+use nvidia::Nvidia;
 use serde_json::Value as Json;
 
-/// The variable with the Python interpreter that has the module; `python3` without it.
-const PYTHON: &str = "NCU_REPORT_PYTHON";
-/// The version that the continuous integration takes.
-const PACKAGE: &str = "ncu-report==2025.3.1";
 /// The share of the units that NVIDIA names which must be known, for the chips of the repository's reports.
 const KNOWN: f64 = 0.999;
-
-/// The process with NVIDIA's module. It ends with its input.
-struct Nvidia {
-    child: Child,
-    paths: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Nvidia {
-    /// `None`, and said aloud, where there is no module.
-    fn start() -> Option<Nvidia> {
-        let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
-        let spawned = Command::new(&python)
-            .args(["-c", include_str!("common/nvidia.py")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        let started = spawned.ok().and_then(|mut child| {
-            let mut nvidia = Nvidia {
-                paths: child.stdin.take(),
-                answers: BufReader::new(child.stdout.take()?),
-                child,
-            };
-            (nvidia.answer()? == "ready").then_some(nvidia)
-        });
-        if started.is_none() {
-            assert!(std::env::var_os("CI").is_none(), "CI has {PACKAGE}");
-            aloud(&format!(
-                "SKIPPED: the comparison with NVIDIA's module. {} cannot import ncu_report: \
-                 python3 -m venv V && V/bin/pip install {PACKAGE}, and set {PYTHON}=V/bin/python",
-                python.display()
-            ));
-        }
-        started
-    }
-
-    fn answer(&mut self) -> Option<Json> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).ok()?;
-        serde_json::from_str(&line).ok()
-    }
-
-    /// What it reads of a file.
-    fn read(&mut self, path: &Path) -> Json {
-        writeln!(self.paths.as_mut().unwrap(), "{}", path.display()).unwrap();
-        self.answer().unwrap()
-    }
-}
-
-impl Drop for Nvidia {
-    fn drop(&mut self) {
-        self.paths = None;
-        let _ = self.child.wait();
-    }
-}
 
 /// Says something also where the test passes.
 fn aloud(text: &str) {
@@ -290,15 +232,19 @@ fn reports(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn every_value_unit_name_and_size_of_every_report_is_that_of_nvidias_module() {
     let other = std::env::var_os("NCU_REPORT_FOLDER").map(PathBuf::from);
-    let Some(mut nvidia) = Nvidia::start() else {
-        return;
+    let mut nvidia = match Nvidia::start(include_str!("common/nvidia.py")) {
+        Ok(nvidia) => nvidia,
+        Err(missing) => {
+            aloud(&missing);
+            return assert!(std::env::var_os("CI").is_none(), "CI has the module");
+        }
     };
     let mut paths = Vec::new();
     reports(other.as_deref().unwrap_or(&common::folder()), &mut paths);
     let mut all = Compared::default();
     for path in &paths {
         let name = path.file_name().unwrap().to_string_lossy();
-        let compared = Compared::file(path, &nvidia.read(path));
+        let compared = Compared::file(path, &nvidia.read(path).unwrap());
         if other.is_some() {
             aloud(&compared.line(&name));
         }

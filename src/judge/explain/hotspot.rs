@@ -372,21 +372,10 @@ mod tests {
         let [before, after] = ["before.profile.json", "after.profile.json"].map(recorded);
         let (before, after) = (side(&before, 270_550.0), side(&after, 541_600.0));
         let moved = moved("bsr_gemm_cp_async", &before, &after);
-        assert_eq!(
-            moved.short().unwrap(),
-            (true, "+182.10 us waiting for shared memory or a special function (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178".to_owned())
-        );
-        assert!(
-            moved
-                .text
-                .starts_with("over all warps: waiting for shared memory or"),
-            "{}",
-            moved.text
-        );
-        assert!(
-            moved.text.contains("time moved: +14.80 us at"),
-            "{}",
-            moved.text
-        );
+        let short = "+182.10 us waiting for shared memory or a special function (short scoreboard), now 47.7 % of the time at kernels/bsr_gemm/cp_async.cu:178";
+        assert_eq!(moved.short().unwrap(), (true, short.to_owned()));
+        let text = &moved.text;
+        assert!(text.starts_with("over all warps: waiting for shared memory or"));
+        assert!(text.contains("time moved: +14.80 us at"), "{text}");
     }
 }

@@ -68,38 +68,27 @@ mod tests {
         let recorded =
             include_str!("../../../baselines/sm-90a+static/bsr_gemm/cp_async.profile.json");
         let mut profile = Profile::parse(recorded.as_bytes()).unwrap();
-        profile.provenance.sources = files
-            .iter()
-            .map(|(path, hash)| ((*path).to_owned(), (*hash).to_owned()))
-            .collect();
-        profile.provenance.build_argv = argv.split(' ').map(str::to_owned).collect();
+        let text = |text: &str| text.to_owned();
+        let files = files.iter().map(|(path, hash)| (text(path), text(hash)));
+        profile.provenance.sources = files.collect();
+        profile.provenance.build_argv = argv.split_whitespace().map(text).collect();
         profile.identity.compiler = Some(compiler.to_owned());
         profile
     }
 
     #[test]
     fn changed_files_flags_and_compilers_are_named() {
-        let was = side(
-            &[("a.cu", "1"), ("tile.cuh", "1")],
-            "nvcc -O3 a.cu",
-            "V13.0.88",
-        );
+        let (argv, version) = ("nvcc -O3 a.cu", "V13.0.88");
+        let was = side(&[("a.cu", "1"), ("tile.cuh", "1")], argv, version);
         let changed = |is: &Profile| changed_inputs(&was, is);
         assert_eq!(changed(&was), None);
-        let header = side(
-            &[("a.cu", "1"), ("tile.cuh", "2")],
-            "nvcc -O3 a.cu",
-            "V13.0.88",
-        );
+        let header = side(&[("a.cu", "1"), ("tile.cuh", "2")], argv, version);
         assert_eq!(changed(&header).unwrap(), "`tile.cuh`");
         let other = side(&[("b.cu", "1")], "nvcc -O3 --use_fast_math b.cu", "V13.2.0");
-        assert_eq!(
-            changed(&other).unwrap(),
-            "`b.cu`, `a.cu`, `tile.cuh`, flags +`--use_fast_math`, nvcc V13.0.88 → V13.2.0"
-        );
+        let expected =
+            "`b.cu`, `a.cu`, `tile.cuh`, flags +`--use_fast_math`, nvcc V13.0.88 → V13.2.0";
+        assert_eq!(changed(&other).unwrap(), expected);
         // Of an imported side nothing is known.
-        let mut imported = side(&[], "", "V13.0.88");
-        imported.provenance.build_argv.clear();
-        assert_eq!(changed(&imported), None);
+        assert_eq!(changed(&side(&[], "", version)), None);
     }
 }

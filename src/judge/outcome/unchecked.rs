@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::baseline::{Store, shown_baselines};
-use crate::config::Selected;
+use crate::config::{FILE_NAME, Selected};
 use crate::finding::{Code, Error, Finding};
 use crate::terms::{Tier, VariantId};
 
@@ -19,6 +19,9 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
         let back = match message.ends_with("no `program` that counts is stated") {
             true => {
                 "state `program` or `libraries` again (one that a change adds counts once its `policy-changed` is accepted)"
+            }
+            false if !plan.config.path.ends_with(FILE_NAME) => {
+                "put it back, or give this configuration a `paths.baselines` of its own"
             }
             false => "put it back",
         };

@@ -175,7 +175,6 @@ mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
-    use std::process::Command;
 
     impl ReadableFiles {
         /// Of names and contents.
@@ -195,18 +194,7 @@ mod tests {
     fn files_are_others_by_their_names_their_bytes_and_what_they_are() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let git = |arguments: &[&str]| {
-            let status = Command::new("git")
-                .args([
-                    "-c", "user.name=tester", "-c", "user.email=tester@localhost",
-                ])
-                .args(arguments)
-                .current_dir(root)
-                .env("GIT_CONFIG_GLOBAL", "/dev/null")
-                .env("GIT_CONFIG_NOSYSTEM", "1")
-                .status();
-            assert!(status.unwrap().success(), "{arguments:?}");
-        };
+        let git = |arguments: &[&str]| crate::git::git_of_tests(root, arguments);
         git(&["init", "--quiet"]);
         fs::write(root.join("kept"), "").unwrap();
         git(&["add", "--all"]);

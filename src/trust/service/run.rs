@@ -230,13 +230,7 @@ mod tests {
             JENKINS_URL=http://j CHANGE_ID=7 CHANGE_TARGET=main | Jenkins | change main
             JENKINS_URL=http://j ghprbPullId=7 ghprbTargetBranch=main | Jenkins | change main
             JENKINS_URL=http://j gitlabMergeRequestIid=7 gitlabTargetBranch=main | Jenkins | change main";
-        for run in runs.trim().lines() {
-            let [variables, service, expected] = run
-                .split('|')
-                .map(str::trim)
-                .collect::<Vec<_>>()
-                .try_into()
-                .unwrap();
+        for [variables, service, expected] in crate::files::tests::rows(runs) {
             let (found, kind) = kind(variables);
             assert_eq!((found, kind.trim()), (service, expected), "{variables}");
         }

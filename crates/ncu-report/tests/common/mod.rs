@@ -34,17 +34,6 @@ pub fn text(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap()
 }
 
-/// Numbers below a bound (xorshift): the same each time, so that a failure can be repeated.
-pub fn random() -> impl FnMut(usize) -> usize {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    move |below| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % below.max(1)
-    }
-}
-
 /// Whether a value is the one of NVIDIA's reader, bit for bit.
 pub fn is_same(ours: &Value, theirs: &Json) -> bool {
     match (ours, theirs) {

@@ -683,21 +683,3 @@ fn a_file_of_another_kind_is_named_with_a_next_step() {
     let archive = csv::read(b"\x1f\x8b\x08").unwrap_err().to_string();
     assert!(archive.contains("gzip") && archive.contains("unpack"));
 }
-
-proptest::proptest! {
-    #[test]
-    fn no_bytes_make_the_reader_panic(bytes: Vec<u8>) {
-        let _ = csv::read(&bytes);
-    }
-
-    #[test]
-    fn no_cells_below_a_header_make_the_reader_panic(
-        rows in "(\"[0-9]{1,3}\",\"[0-9]{1,3}\",([a-z\",0-9.() \n]{0,60})\n){0,4}",
-        units in proptest::bool::ANY,
-    ) {
-        let original = text("details_unknown_metric.csv");
-        let header = original.lines().find(|line| line.starts_with("\"ID\"")).unwrap();
-        let unit_row = if units { "\"\",\"\"\n" } else { "" };
-        let _ = csv::read(format!("{header}\n{unit_row}{rows}").as_bytes());
-    }
-}
