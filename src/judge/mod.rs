@@ -6,7 +6,7 @@ mod outcome;
 mod pair;
 
 pub use compare::compiled::compare_compiled;
-pub use compare::metric::{Case, Comparison, Judged, Reference, Summary};
+pub use compare::metric::{Case, Comparison, Judged, Summary};
 pub use compare::mode::Mode;
 pub use compare::profiles::compare;
 pub use compare::waits::Waits;
