@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding, Severity};
-use sparsek_gate::judge::{Case, Comparison, Mode, Reference, compare};
+use sparsek_gate::judge::{Case, Comparison, Mode, compare};
 use sparsek_gate::metric::{Direction, Tolerance, Tolerances};
 use sparsek_gate::profile::{KernelProfile, MetricIdentity, Profile, Series};
 use sparsek_gate::statistics::Samples;
@@ -118,8 +118,7 @@ fn judged(
     reference: &Profile,
     current: &Profile,
 ) -> (Comparison, Vec<Finding>) {
-    let reference = Reference::new(mode, reference);
-    let (report, findings) = compare(&Case::new(variant, reference, current));
+    let (report, findings) = compare(&Case::new(variant, mode, reference, current));
     assert_eq!((report.mode, report.comparisons.len()), (mode, 1));
     (report.comparisons[0].clone(), findings)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common;
 use sparsek_gate::config::{Config, Variant};
 use sparsek_gate::finding::{Code, Finding};
-use sparsek_gate::judge::{Case, Comparison, Mode, Reference, VariantReport, compare};
+use sparsek_gate::judge::{Case, Comparison, Mode, VariantReport, compare};
 use sparsek_gate::profile::Profile;
 use sparsek_gate::verdict::Verdict;
 
@@ -51,15 +51,15 @@ impl Recorded {
     }
 
     fn side_by_side(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::new(Mode::Against, &self.base))
+        self.judge(Mode::Against, &self.base)
     }
 
     fn stored(&self) -> (VariantReport, Vec<Finding>) {
-        self.judge(Reference::new(Mode::Stored, &self.locked))
+        self.judge(Mode::Stored, &self.locked)
     }
 
-    fn judge(&self, reference: Reference<'_>) -> (VariantReport, Vec<Finding>) {
-        compare(&Case::new(&self.variant, reference, &self.current))
+    fn judge(&self, mode: Mode, reference: &Profile) -> (VariantReport, Vec<Finding>) {
+        compare(&Case::new(&self.variant, mode, reference, &self.current))
     }
 
     /// The same with the durations of each current process changed, by its number.

@@ -57,30 +57,39 @@ pub(super) fn cubins(bytes: &[u8], most: u64) -> Result<Vec<MachineCode<'_>>, Bi
         if rest.is_empty() {
             return Ok(found);
         }
-        let (container, after) = container(rest)?;
+        // What is shorter than a header is cut short.
+        if rest.len() >= CONTAINER_HEADER && !rest.starts_with(&MAGIC) {
+            return Err(wrong("a container does not begin as one does"));
+        }
+        let size = |header: &[u8]| u32_at(header, 4) >> 16;
+        let [_, container, after] = part(rest, "a container", CONTAINER_HEADER, size)?;
         entries(container, most, &mut found)?;
         rest = after;
     }
 }
 
-/// The entries of the first container, and what is behind it.
-fn container(bytes: &[u8]) -> Result<(&[u8], &[u8]), BinaryError> {
-    let cut = || BinaryError::Fatbin("a container is cut short".to_owned());
-    let header = bytes.first_chunk::<CONTAINER_HEADER>().ok_or_else(cut)?;
-    if header[..4] != MAGIC {
-        return Err(BinaryError::Fatbin(
-            "a container does not begin as one does".to_owned(),
-        ));
-    }
-    let header_size = usize::from(u16::from_le_bytes([header[6], header[7]]));
-    if header_size < CONTAINER_HEADER {
-        return Err(BinaryError::Fatbin(format!(
-            "a container has a header of {header_size} bytes"
-        )));
+fn wrong(why: impl Into<String>) -> BinaryError {
+    BinaryError::Fatbin(why.into())
+}
+
+/// The header of the container or the entry that bytes begin with, what is in it, and what is behind it.
+fn part<'a>(
+    bytes: &'a [u8],
+    what: &str,
+    least: usize,
+    header_size: impl Fn(&[u8]) -> u32,
+) -> Result<[&'a [u8]; 3], BinaryError> {
+    let cut = || wrong(format!("{what} is cut short"));
+    let header = bytes.get(..least).ok_or_else(cut)?;
+    let header_size = usize::try_from(header_size(header)).map_err(|_| cut())?;
+    if header_size < least {
+        let why = format!("{what} has a header of {header_size} bytes");
+        return Err(wrong(why));
     }
     let body = bytes.get(header_size..).ok_or_else(cut)?;
     let size = usize::try_from(u64_at(header, 8)).map_err(|_| cut())?;
-    body.split_at_checked(size).ok_or_else(cut)
+    let (content, after) = body.split_at_checked(size).ok_or_else(cut)?;
+    Ok([header, content, after])
 }
 
 fn entries<'a>(
@@ -88,18 +97,9 @@ fn entries<'a>(
     most: u64,
     found: &mut Vec<MachineCode<'a>>,
 ) -> Result<(), BinaryError> {
-    let cut = || BinaryError::Fatbin("an entry is cut short".to_owned());
     while !rest.is_empty() {
-        let header = rest.first_chunk::<ENTRY_HEADER>().ok_or_else(cut)?;
-        let header_size = usize::try_from(u32_at(header, 4)).map_err(|_| cut())?;
-        if header_size < ENTRY_HEADER {
-            return Err(BinaryError::Fatbin(format!(
-                "an entry has a header of {header_size} bytes"
-            )));
-        }
-        let payload = rest.get(header_size..).ok_or_else(cut)?;
-        let size = usize::try_from(u64_at(header, 8)).map_err(|_| cut())?;
-        let (payload, after) = payload.split_at_checked(size).ok_or_else(cut)?;
+        let size = |header: &[u8]| u32_at(header, 4);
+        let [header, payload, after] = part(rest, "an entry", ENTRY_HEADER, size)?;
         rest = after;
         // PTX runs on no chip, nor does code that is not final, such as that of link-time optimization.
         if u16::from_le_bytes([header[0], header[1]]) == KIND_CUBIN {
@@ -109,21 +109,13 @@ fn entries<'a>(
     Ok(())
 }
 
-fn entry<'a>(
-    header: &[u8; ENTRY_HEADER],
-    payload: &'a [u8],
-    most: u64,
-) -> Result<MachineCode<'a>, BinaryError> {
+fn entry<'a>(header: &[u8], payload: &'a [u8], most: u64) -> Result<MachineCode<'a>, BinaryError> {
     let flags = u64_at(header, 40);
     let stored = match (flags & FLAG_LZ4 != 0, flags & FLAG_ZSTD != 0) {
         (false, false) => Stored::Plain,
         (true, false) => Stored::Lz4,
         (false, true) => Stored::Zstd,
-        (true, true) => {
-            return Err(BinaryError::Fatbin(
-                "an entry is compressed in an unknown way".to_owned(),
-            ));
-        }
+        (true, true) => return Err(wrong("an entry is compressed in an unknown way")),
     };
     let suffix = if flags & FLAG_CHIP != 0 {
         "a"
@@ -138,7 +130,7 @@ fn entry<'a>(
     } else {
         let compressed = usize::try_from(u32_at(header, 16)).ok();
         let compressed = compressed.and_then(|length| payload.get(..length));
-        let cut = || BinaryError::Fatbin("a compressed entry is cut short".to_owned());
+        let cut = || wrong("a compressed entry is cut short");
         (compressed.ok_or_else(cut)?, u64_at(header, 56))
     };
     Ok(MachineCode {
@@ -169,8 +161,8 @@ impl<'a> MachineCode<'a> {
     /// [`BinaryError::Fatbin`] where it cannot be decompressed, or is larger than its file may have.
     pub fn cubin(&self) -> Result<Cow<'a, [u8]>, BinaryError> {
         let (target, most) = (&self.target, self.most);
-        let wrong = |why: String| {
-            BinaryError::Fatbin(format!(
+        let undone = |why: String| {
+            wrong(format!(
                 "the code for {target} cannot be decompressed: {why}"
             ))
         };
@@ -179,7 +171,7 @@ impl<'a> MachineCode<'a> {
             .filter(|_| self.size <= most)
             .ok_or_else(|| {
                 let size = self.size;
-                BinaryError::Fatbin(format!(
+                wrong(format!(
                     "the code for {target} states {size} bytes, more than this file may contain"
                 ))
             })?;
@@ -188,14 +180,14 @@ impl<'a> MachineCode<'a> {
             Stored::Lz4 => {
                 let mut code = vec![0; size];
                 let length = lz4_flex::block::decompress_into(self.payload, &mut code)
-                    .map_err(|error| wrong(error.to_string()))?;
+                    .map_err(|error| undone(error.to_string()))?;
                 code.truncate(length);
                 code
             }
-            Stored::Zstd => unpacked(self.payload, most, size).map_err(wrong)?,
+            Stored::Zstd => unpacked(self.payload, most, size).map_err(undone)?,
         };
         if code.len() != size {
-            return Err(wrong(format!(
+            return Err(undone(format!(
                 "it has {} bytes, and its header says {size}",
                 code.len()
             )));
@@ -218,13 +210,13 @@ fn unpacked(frame: &[u8], window: u64, size: usize) -> Result<Vec<u8>, String> {
     Ok(code)
 }
 
-fn u32_at<const N: usize>(header: &[u8; N], at: usize) -> u32 {
+fn u32_at(header: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&header[at..at + 4]);
     u32::from_le_bytes(word)
 }
 
-fn u64_at<const N: usize>(header: &[u8; N], at: usize) -> u64 {
+fn u64_at(header: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&header[at..at + 8]);
     u64::from_le_bytes(word)

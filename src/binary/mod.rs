@@ -20,7 +20,6 @@ pub use build_id::build_id;
 pub use compiled::{Compiled, compiled};
 pub use cubin::{CompiledKernel, compiler_of, has_kernels, kernels_of, without_relocations};
 pub use error::BinaryError;
-pub use fatbin::MachineCode;
 pub use launch_shape::LaunchShape;
 #[cfg(test)]
 pub(crate) use loading::tests::program as c_program;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::Format;
 use crate::files::{ends_in, pretty_json};
 use crate::finding::{Error, ExitCode, Finding, worst};
-use crate::judge::{Ended, Outcome};
+use crate::judge::{Ended, Origin, Outcome};
 use crate::report::{self as reports, Capability, Detail, Form, Rendering, Target};
 
 /// The JSON form of an answer that is not a report.
@@ -126,11 +126,26 @@ pub(super) fn report(
     }
 }
 
-/// Why a run ended before everything was judged.
-pub(super) fn ended(error: &Error) -> Ended {
-    Ended {
-        message: error.to_string(),
-        exit_code: error.exit_code() as u8,
+/// What was judged; or an outcome that says why the run ended before, with the error: the reports must say
+/// why there is no verdict.
+///
+/// # Errors
+/// [`Error::Usage`]: nothing was begun.
+pub(super) fn or_ended(
+    judged: Result<Outcome, Error>,
+    origin: Origin,
+) -> Result<(Outcome, Option<Error>), Error> {
+    match judged {
+        Err(Error::Usage(why)) => Err(Error::Usage(why)),
+        Ok(outcome) => Ok((outcome, None)),
+        Err(error) => {
+            let mut outcome = Outcome::new(origin);
+            outcome.ended = Some(Ended {
+                message: error.to_string(),
+                exit_code: error.exit_code() as u8,
+            });
+            Ok((outcome, Some(error)))
+        }
     }
 }
 

@@ -30,17 +30,10 @@ pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Erro
         true => Err(Error::Interrupted),
         false => Ok(outcome),
     });
-    let (mut outcome, ended) = match judged {
-        Ok(outcome) => (outcome, None),
-        Err(refused @ Error::Usage(_)) => return Err(refused),
-        // The report must say why there is no verdict.
-        Err(error) => {
-            let mut outcome = Outcome::new(origin(arguments));
-            outcome.authority = run.authority;
-            outcome.ended = Some(answer::ended(&error));
-            (outcome, Some(error))
-        }
-    };
+    let (mut outcome, ended) = answer::or_ended(judged, origin(arguments))?;
+    if ended.is_some() {
+        outcome.authority = run.authority;
+    }
     if outcome.spent.is_some() && arguments.from.is_empty() {
         outcome.wall_s = Some(started.elapsed().as_secs_f64());
     }

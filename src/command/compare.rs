@@ -105,17 +105,12 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     }
     match &programs[..] {
         [base, current] => {
-            let (mut outcome, ended) = match compared(arguments, &place, [base, current]) {
-                Ok(outcome) => (outcome, None),
-                Err(refused @ Error::Usage(_)) => return Err(refused),
-                // The report must say why there is no verdict.
-                Err(error) => (Outcome::new(Origin::Measured), Some(error)),
-            };
+            let judged = compared(arguments, &place, [base, current]);
+            let (mut outcome, ended) = answer::or_ended(judged, Origin::Measured)?;
             outcome.programs = Some(ComparedPrograms {
                 base: ComparedProgram::from(base),
                 current: ComparedProgram::from(current),
             });
-            outcome.ended = ended.as_ref().map(answer::ended);
             if outcome.spent.is_some() {
                 outcome.wall_s = Some(started.elapsed().as_secs_f64());
             }

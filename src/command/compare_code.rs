@@ -15,7 +15,7 @@ use crate::config::{Config, Pins, Selection, Toolchain, Variant};
 use crate::disk;
 use crate::files::{most, read_regular_up_to};
 use crate::finding::{Error, ExitCode, Finding};
-use crate::judge::{Case, Mode, Origin, Outcome, Reference, VariantReport, compare_compiled};
+use crate::judge::{Case, Mode, Origin, Outcome, VariantReport, compare_compiled};
 use crate::measure::{Batch, Silent, Watch};
 use crate::process;
 use crate::profile::Profile;
@@ -204,10 +204,8 @@ fn compared(outcome: &mut Outcome, variants: &[&Variant], sides: [Side; 2]) {
     };
     for variant in variants {
         if let (Some(was), Some(is)) = (of(&before, variant), of(&now, variant)) {
-            let (report, findings): (VariantReport, _) = compare_compiled(
-                &Case::new(variant, Reference::new(Mode::Programs, &was), &is),
-                false,
-            );
+            let (report, findings): (VariantReport, _) =
+                compare_compiled(&Case::new(variant, Mode::Programs, &was, &is), false);
             outcome.variants.push(report);
             outcome
                 .findings

@@ -39,7 +39,6 @@ pub use pins::{Mismatch, Pin, Pins};
 pub use program::{Program, ProgramSettings, Purpose};
 pub use schema::schema;
 pub use selected::{Selected, Selection};
-pub use selector::Selector;
 pub(crate) use selector::is_pattern;
 pub use stated_by::StatedBy;
 pub use unread::Unread;

@@ -9,7 +9,7 @@ use sparsek_gate::config::{
 };
 use sparsek_gate::files::PROFILE_FILE;
 use sparsek_gate::finding::{Code, Error, Finding};
-use sparsek_gate::judge::{Case, Mode, Reference, compare};
+use sparsek_gate::judge::{Case, Mode, compare};
 use sparsek_gate::profile::{CaptureRecord, KernelProfile, Profile, Series};
 use sparsek_gate::terms::Phase;
 use sparsek_gate::verdict::Verdict;
@@ -127,8 +127,8 @@ impl ProgramPair {
         last_look(base.len(), |processes| {
             let base = self.side("base", &base[..processes], Change::Unchanged);
             let current = self.side("current", &current[..processes], change);
-            let reference = Reference::new(Mode::Programs, &base);
-            let (report, findings) = compare(&Case::new(&self.variant, reference, &current));
+            let case = Case::new(&self.variant, Mode::Programs, &base, &current);
+            let (report, findings) = compare(&case);
             let threshold = report.sum().and_then(|sum| sum.threshold);
             let answer = Answer {
                 verdict: verdict(&findings),

@@ -41,9 +41,7 @@ fn regressed(quantity: &Quantity<'_>, comparison: &mut Comparison, speed: Option
         comparison.interval().unwrap_or_default(),
         comparison.tolerance.display(unit)
     );
-    let (mode, tier) = (
-        quantity.case.reference.mode, quantity.case.current.identity.tier,
-    );
+    let (mode, tier) = (quantity.case.mode, quantity.case.current.identity.tier);
     let next = mode.fix_or_accept(variant, tier);
     let finding = Finding::deny(Code::Regressed, &variant.id, message, next);
     let Some(faster) = faster(comparison, speed) else {
@@ -154,13 +152,13 @@ pub(crate) fn doubt(quantity: &Quantity<'_>, comparison: &Comparison) -> Option<
     let finding = odd(&samples.machines().concat().concat())
         .or_else(|| {
             // A baseline was examined when it was locked; a base was measured now.
-            let beside = case.reference.mode != Mode::Stored;
+            let beside = case.mode != Mode::Stored;
             let of_base = beside.then(|| quantity.before()).flatten()?;
             Some(odd(&of_base.machines().concat().concat())?.in_base())
         })
         .or_else(|| {
             // Two programs may differ by any factor.
-            let is_program = case.reference.mode == Mode::Programs;
+            let is_program = case.mode == Mode::Programs;
             let (before, now) = (comparison.reference?.value, comparison.current?.value);
             let is_judged = comparison.is_duration() && !is_program;
             is_judged.then(|| too_good(&of, before, now)).flatten()

@@ -2,7 +2,7 @@
 //! time, so there is no noise and no band: every difference is real.
 
 use super::comparison_finding::limit_finding;
-use super::metric::{Case, Comparison, Pair, Reference, Summary};
+use super::metric::{Case, Comparison, Pair, Summary};
 use super::mode::Mode;
 use crate::binary::{Residency, StaticRule, other_source_types, static_rank};
 use crate::comparable::compiled;
@@ -43,12 +43,12 @@ const OCCUPANCY: &str = "occupancy";
 /// check shows that the kernels are as fast as the reference's (`as_fast`), metrics with
 /// `unless_as_fast` only warn.
 pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<Finding>) {
-    let (variant, mode) = (case.variant, case.reference.mode);
+    let (variant, mode) = (case.variant, case.mode);
     // What only one side knows of its launch counts for both.
     let taken = |side: &Profile, of: &Profile| side.with_launches_of(of, Taken::Unknown).0;
-    let current = &taken(case.current, case.reference.profile);
-    let reference = &taken(case.reference.profile, case.current);
-    let case = &Case::new(variant, Reference::new(mode, reference), current);
+    let current = &taken(case.current, case.reference);
+    let reference = &taken(case.reference, case.current);
+    let case = &Case::new(variant, mode, reference, current);
     let mut report = VariantReport::new(variant, mode, reference, current);
     report.tier = Tier::Static;
     let mut findings = incomplete_compiled(variant, current);
@@ -253,7 +253,7 @@ fn performance_losses(variant: &Variant, current: &Profile) -> Vec<Finding> {
 /// are. That none is left is a loss of `tensor_instructions`.
 fn other_precision(case: &Case<'_>, pair: Pair<'_>) -> Option<Finding> {
     const METRIC: &str = "tensor_instructions";
-    let (variant, mode) = (case.variant, case.reference.mode);
+    let (variant, mode) = (case.variant, case.mode);
     let mut metrics = variant.static_metrics.iter();
     let metric = metrics.find(|it| it.alias == METRIC && it.level != Level::Record)?;
     let opcodes = |kernel: &KernelProfile| kernel.code.as_ref()?.opcodes.clone();
@@ -287,7 +287,7 @@ fn judge(case: &Case<'_>, metric: &Metric, pair: Pair<'_>) -> Option<Comparison>
     let (before, now) = (was.map(Summary::of_one), is.map(Summary::of_one));
     let kernel = case.current.label(pair.current);
     let mut comparison = Comparison {
-        unit: [case.current, case.reference.profile]
+        unit: [case.current, case.reference]
             .iter()
             .find_map(|profile| profile.identity.metrics.get(&metric.alias)?.unit.clone()),
         exact: false,
@@ -369,7 +369,7 @@ fn comparison_finding(
     comparison: &mut Comparison,
     excuse: Option<Excuse>,
 ) -> Option<Finding> {
-    let (variant, mode) = (case.variant, case.reference.mode);
+    let (variant, mode) = (case.variant, case.mode);
     let unit = comparison.unit.as_deref();
     let [was, is] = comparison.shown().map(Option::unwrap_or_default);
     let finding = match comparison.verdict? {

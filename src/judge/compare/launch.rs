@@ -20,7 +20,7 @@ pub(in crate::judge) fn shared_memory(case: &Case<'_>, pair: Pair<'_>) -> Option
         return None;
     }
     let (was, is) = (largest(pair.reference), largest(pair.current));
-    let reference = case.reference.mode.reference();
+    let reference = case.mode.reference();
     let why = match (was, is) {
         (None, None) => return None,
         (Some(_), Some(_)) => "recorded, not judged".to_owned(),

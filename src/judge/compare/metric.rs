@@ -62,39 +62,6 @@ impl From<&Samples> for Summary {
     }
 }
 
-/// What the current profile of a variant is compared with.
-#[derive(Clone, Copy, Debug)]
-pub struct Reference<'a> {
-    /// What kind of reference it is.
-    pub(crate) mode: Mode,
-    /// The profile that is compared with.
-    pub(crate) profile: &'a Profile,
-}
-
-impl<'a> Reference<'a> {
-    /// A profile that is compared with in some way.
-    pub fn new(mode: Mode, profile: &'a Profile) -> Reference<'a> {
-        Reference { mode, profile }
-    }
-
-    /// What a metric may be worse by; without a tolerance it is not judged.
-    pub(crate) fn tolerance(&self, metric: &Metric) -> Option<Tolerance> {
-        match self.mode {
-            Mode::Stored => metric.tolerance.stored,
-            Mode::Against | Mode::Programs => metric.tolerance.against,
-            Mode::New => None,
-        }
-    }
-
-    /// What a regression of a metric does here.
-    fn level(&self, metric: &Metric) -> Level {
-        match self.tolerance(metric) {
-            None if !metric.exact => Level::Record,
-            _ => metric.level,
-        }
-    }
-}
-
 /// The samples that a verdict came from: one list a process, one entry a launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
@@ -286,19 +253,44 @@ pub(crate) struct Pair<'a> {
 pub struct Case<'a> {
     /// The variant, with its metrics.
     pub variant: &'a Variant,
+    /// How it is compared.
+    pub(crate) mode: Mode,
     /// What it is compared with.
-    pub reference: Reference<'a>,
+    pub reference: &'a Profile,
     /// The current profile.
     pub current: &'a Profile,
 }
 
 impl<'a> Case<'a> {
     /// Of a variant.
-    pub fn new(variant: &'a Variant, reference: Reference<'a>, current: &'a Profile) -> Case<'a> {
+    pub fn new(
+        variant: &'a Variant,
+        mode: Mode,
+        reference: &'a Profile,
+        current: &'a Profile,
+    ) -> Case<'a> {
         Case {
             variant,
+            mode,
             reference,
             current,
+        }
+    }
+
+    /// What a metric may be worse by; without a tolerance it is not judged.
+    pub(crate) fn tolerance(&self, metric: &Metric) -> Option<Tolerance> {
+        match self.mode {
+            Mode::Stored => metric.tolerance.stored,
+            Mode::Against | Mode::Programs => metric.tolerance.against,
+            Mode::New => None,
+        }
+    }
+
+    /// What a regression of a metric does here.
+    fn level(&self, metric: &Metric) -> Level {
+        match self.tolerance(metric) {
+            None if !metric.exact => Level::Record,
+            _ => metric.level,
         }
     }
 
@@ -333,11 +325,11 @@ impl Quantity<'_> {
         let now = case.current.samples(pair.current, &metric.alias);
         let mut comparison = Comparison {
             unit: unit(case.current, metric),
-            level: case.reference.level(metric),
+            level: case.level(metric),
             tolerance: self.tolerance(),
             ..Comparison::new(
                 metric,
-                match case.reference.mode {
+                match case.mode {
                     Mode::Programs => case.current.label(pair.current),
                     Mode::Stored | Mode::Against | Mode::New => &pair.current.name,
                 },
@@ -361,13 +353,13 @@ impl Quantity<'_> {
 
     /// What it may be worse by.
     fn tolerance(&self) -> Tolerance {
-        let tolerance = self.case.reference.tolerance(self.metric);
+        let tolerance = self.case.tolerance(self.metric);
         tolerance.unwrap_or(Tolerance::Absolute(0.0))
     }
 
     /// The samples of the reference.
     pub fn before(&self) -> Option<Samples> {
-        let reference = self.case.reference.profile;
+        let Case { reference, .. } = self.case;
         reference.samples(self.pair.reference, &self.metric.alias)
     }
 
@@ -375,7 +367,7 @@ impl Quantity<'_> {
         let Quantity {
             case, pair, metric, ..
         } = self;
-        let reference = case.reference.profile;
+        let reference = case.reference;
         if let Some(why) = why_not_measured(metric, case.current, pair.current) {
             return Some((Gap::Current, why));
         }
@@ -417,7 +409,7 @@ impl Quantity<'_> {
             strict: self.case.variant.strict,
         };
         let current = now.machines().concat();
-        let decision = match self.case.reference.mode {
+        let decision = match self.case.mode {
             Mode::Stored => {
                 // What is compared is shown.
                 if let (Some(shown), Some(value)) = (

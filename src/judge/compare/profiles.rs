@@ -9,7 +9,7 @@ use super::total::judge_total;
 use super::waits::waits;
 use super::work::{declared_findings, not_faster, work_findings};
 use crate::comparable::{measured, side_by_side};
-use crate::config::{Metric, Variant};
+use crate::config::Variant;
 use crate::evidence::{
     Purpose, SameClock, below_counters, disturbances, disturbed, import_again, incomplete,
     incomplete_side, missing_launches_side, unwatched,
@@ -38,8 +38,8 @@ pub(crate) fn compare_with_code(
     case: &Case<'_>,
     mut code: CodeChanges,
 ) -> (VariantReport, Vec<Finding>) {
-    let (variant, reference, current) = (case.variant, case.reference, case.current);
-    let (before, mode) = (reference.profile, reference.mode);
+    let (variant, before, current) = (case.variant, case.reference, case.current);
+    let mode = case.mode;
     let mut report = VariantReport::new(variant, mode, before, current);
     let (mut findings, differences) = match mode {
         Mode::New => (Vec::new(), Vec::new()),
@@ -96,7 +96,7 @@ pub(crate) fn compare_with_code(
 /// by processes that checked their own numbers. What the user put side by side is compared as it is.
 fn same_work<'a>(case: &Case<'a>, pair: Pair<'a>) -> bool {
     let captures = &case.current.provenance.captures;
-    if case.reference.mode == Mode::Programs || captures.iter().all(|capture| capture.checked) {
+    if case.mode == Mode::Programs || captures.iter().all(|capture| capture.checked) {
         return true;
     }
     let metrics = case.variant.metrics.iter();
@@ -111,7 +111,7 @@ fn same_work<'a>(case: &Case<'a>, pair: Pair<'a>) -> bool {
 
 /// That no metric has a tolerance for this comparison: equal work alone is no reason to pass.
 fn nothing_judged(case: &Case<'_>, report: &VariantReport) -> Option<Finding> {
-    let key = match case.reference.mode {
+    let key = match case.mode {
         Mode::Programs | Mode::New => return None,
         Mode::Stored => "stored",
         Mode::Against => "against",
@@ -126,7 +126,7 @@ fn nothing_judged(case: &Case<'_>, report: &VariantReport) -> Option<Finding> {
     (!judged && gated.next().is_some() && !report.comparisons.is_empty()).then(|| {
         let message = format!(
             "no metric of it is judged against the {}",
-            case.reference.mode.reference()
+            case.mode.reference()
         );
         let next = format!(
             "give a metric a tolerance for this comparison: `tolerance = {{ {key} = \"4 %\" }}`"
@@ -137,10 +137,9 @@ fn nothing_judged(case: &Case<'_>, report: &VariantReport) -> Option<Finding> {
 
 /// Every condition in which the sides differ, and that keeps them from being compared.
 fn differences(case: &Case<'_>) -> Vec<String> {
-    let reference = case.reference;
-    let mut differences = measured(reference.profile, case.current);
-    if reference.mode != Mode::Stored {
-        differences.extend(side_by_side(reference.profile, case.current));
+    let mut differences = measured(case.reference, case.current);
+    if case.mode != Mode::Stored {
+        differences.extend(side_by_side(case.reference, case.current));
     }
     differences
 }
@@ -148,25 +147,24 @@ fn differences(case: &Case<'_>) -> Vec<String> {
 /// What each side lacks. That the base lacks a metric, or a kernel, is reported where these are
 /// compared; a baseline was complete when it was locked.
 fn incomplete_sides(case: &Case<'_>) -> Vec<Finding> {
-    if case.reference.mode == Mode::Stored {
+    if case.mode == Mode::Stored {
         return incomplete(case.variant, case.current);
     }
     let mut findings = incomplete_side(case.variant, case.current);
-    let of_base = missing_launches_side(case.variant, case.reference.profile);
+    let of_base = missing_launches_side(case.variant, case.reference);
     findings.extend(of_base.into_iter().map(Finding::in_base));
     findings
 }
 
 /// What disturbed the measurement. A baseline was measured at another time, and judged then.
 fn disturbances_of(case: &Case<'_>) -> Vec<Finding> {
-    let (variant, reference, current) = (case.variant, case.reference, case.current);
-    let tolerance = |metric: &Metric| reference.tolerance(metric);
-    let clock = SameClock::of(variant, reference.profile, current, tolerance);
+    let (variant, base, current) = (case.variant, case.reference, case.current);
+    let clock = SameClock::of(variant, base, current, |metric| case.tolerance(metric));
     let purpose = Purpose::Verdict(clock);
-    if reference.mode == Mode::Stored {
+    if case.mode == Mode::Stored {
         return disturbed(variant, current, purpose);
     }
-    let sides = [("base", reference.profile), ("current", current)];
+    let sides = [("base", base), ("current", current)];
     let mut findings = disturbances(&variant.id, &sides, purpose);
     findings.extend(unwatched(&variant.id, current));
     findings.extend(below_counters(variant, current));
@@ -200,10 +198,10 @@ fn judge_pair<'a>(
     code: &mut CodeChanges,
     report: &mut VariantReport,
 ) -> Vec<Finding> {
-    let mode = case.reference.mode;
+    let mode = case.mode;
     let speed = speed_change(case, pair);
     let sides = [
-        (case.reference.profile, pair.reference),
+        (case.reference, pair.reference),
         (case.current, pair.current),
     ];
     let as_they_run = sides.iter().all(|(side, _)| side.provenance.as_it_runs);
@@ -305,7 +303,6 @@ fn time_first(findings: &mut [Finding], comparisons: &[Comparison]) {
 mod tests {
     use super::*;
     use crate::config::tests::variant;
-    use crate::judge::compare::metric::Reference;
     use crate::profile::tests::recorded;
 
     #[test]
@@ -329,8 +326,7 @@ mod tests {
             for capture in &mut current.provenance.captures {
                 capture.report.sha256.push('1');
             }
-            let reference = Reference::new(mode, &base);
-            let (_, findings) = compare(&Case::new(&variant, reference, &current));
+            let (_, findings) = compare(&Case::new(&variant, mode, &base, &current));
             let mut found = findings.iter();
             let found = found
                 .find(|one| one.code == Code::LaunchChanged)

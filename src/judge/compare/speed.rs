@@ -23,7 +23,7 @@ pub(crate) fn speed_change<'a>(case: &Case<'a>, pair: Pair<'a>) -> Option<f64> {
     let (None, Some(before), Some(now)) = (gap, comparison.reference, comparison.current) else {
         return None;
     };
-    let is_certain = match case.reference.mode {
+    let is_certain = match case.mode {
         // GPUs of one model differ by more than the processes of one.
         Mode::Stored => comparison.verdict == Some(Verdict::Improved),
         Mode::Against | Mode::Programs | Mode::New => comparison.change?.size() > comparison.band?,

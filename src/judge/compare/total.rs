@@ -1,7 +1,7 @@
 //! The time of all measured kernels of a step together, judged as a kernel's is.
 
 use super::comparison_finding::{comparison_finding, doubt};
-use super::metric::{Case, Gap, Pair, Range, Reference};
+use super::metric::{Case, Gap, Pair, Range};
 use super::mode::Mode;
 use crate::finding::{Code, Finding};
 use crate::judge::outcome::variant_report::VariantReport;
@@ -17,16 +17,16 @@ pub(in crate::judge) fn judge_total(
     case: &Case<'_>,
     report: &mut VariantReport,
 ) -> (Vec<Finding>, bool) {
-    let sides = [case.reference.profile, case.current];
+    let sides = [case.reference, case.current];
     let as_they_run = sides.iter().all(|side| side.provenance.as_it_runs);
     // Of one kernel the time of a launch says all but how often it is launched.
     let has_several = sides.iter().any(|side| side.kernels.len() > 1);
-    let is_program = case.reference.mode == Mode::Programs;
+    let is_program = case.mode == Mode::Programs;
     if !as_they_run || !has_several && !is_program {
         return (Vec::new(), false);
     }
     // What is locked must be measured.
-    let stands_for_kernels = case.reference.mode != Mode::Stored;
+    let stands_for_kernels = case.mode != Mode::Stored;
     match known(case, report) {
         Ok((findings, judged)) => (findings, judged && stands_for_kernels),
         Err(unknown) if is_program => (vec![unknown], false),
@@ -37,18 +37,17 @@ pub(in crate::judge) fn judge_total(
 /// The findings on the total, and whether a verdict on it stands for kernels that are gone. `Err` where
 /// the total is not known on both sides.
 fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, bool), Finding> {
-    let (variant, reference) = (case.variant, case.reference);
+    let (variant, base) = (case.variant, case.reference);
     let not_measured = |why: String| {
         let message = format!("the total of its kernels is not known: {why}");
         Finding::deny(Code::NotMeasured, &variant.id, message, NEXT)
     };
-    let base = reference.profile;
     let usual = |kernel: &KernelProfile| usual_launches(base, case.current, kernel);
     let current_total = case.current.of_total(usual).map_err(not_measured)?;
     let of_reference = |why| not_measured(format!("in the reference: {why}"));
     let base_total = base.of_total(usual).map_err(of_reference)?;
     // Of two programs the user states what is compared: all that they launch, or some kernels.
-    let is_program = reference.mode == Mode::Programs;
+    let is_program = case.mode == Mode::Programs;
     if let Some(beyond) = unmeasured_beyond(base, case.current).filter(|_| !is_program) {
         let why = format!("launches that the reference does not have are not measured: {beyond}");
         return Err(not_measured(why));
@@ -57,10 +56,7 @@ fn known(case: &Case<'_>, report: &mut VariantReport) -> Result<(Vec<Finding>, b
         return Err(not_measured(why));
     }
     let total = Case {
-        reference: Reference {
-            profile: &base_total,
-            ..reference
-        },
+        reference: &base_total,
         current: &current_total,
         ..*case
     };
@@ -200,12 +196,16 @@ mod tests {
     fn judged(reference: &Profile, current: &Profile) -> (VariantReport, Vec<Finding>) {
         let [reference, current] = [(reference, "0"), (current, "1")]
             .map(|(profile, captures)| on_one_gpu(profile.clone(), captures));
-        judged_by(Reference::new(Mode::Against, &reference), &current)
+        judged_by(Mode::Against, &reference, &current)
     }
 
-    fn judged_by(reference: Reference<'_>, current: &Profile) -> (VariantReport, Vec<Finding>) {
+    fn judged_by(
+        mode: Mode,
+        reference: &Profile,
+        current: &Profile,
+    ) -> (VariantReport, Vec<Finding>) {
         let variant = variant("[suite.bsr_gemm.variant.cp_async]\nrun = [\"x\"]\n");
-        compare(&Case::new(&variant, reference, current))
+        compare(&Case::new(&variant, mode, reference, current))
     }
 
     fn denied(findings: &[Finding]) -> Vec<Code> {
@@ -250,14 +250,11 @@ mod tests {
         let (_, findings) = judged(&two, &two);
         assert_eq!(denied(&findings), []);
         // What is locked must be measured, whatever the total is.
-        let (_, findings) = judged_by(Reference::new(Mode::Stored, &two), &faster);
+        let (_, findings) = judged_by(Mode::Stored, &two, &faster);
         assert!(denied(&findings).contains(&Code::KernelsChanged));
         let (two, slower) = (on_one_gpu(two, "0"), on_one_gpu(slower, "1"));
-        for reference in [
-            Reference::new(Mode::Against, &two),
-            Reference::new(Mode::Programs, &two),
-        ] {
-            let (report, findings) = judged_by(reference, &slower);
+        for mode in [Mode::Against, Mode::Programs] {
+            let (report, findings) = judged_by(mode, &two, &slower);
             assert_eq!(denied(&findings), [Code::Regressed]);
             assert_eq!(verdict_of_total(&report), Some(Verdict::Regressed));
         }

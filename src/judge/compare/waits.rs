@@ -29,8 +29,8 @@ pub struct Waits {
 pub(in crate::judge) fn waits(case: &Case<'_>, sum: Option<&Comparison>) -> Option<Waits> {
     let mut metrics = case.variant.metrics.iter();
     let metric = metrics.find(|one| one.role() == Some(Role::Duration))?;
-    let tolerance = case.reference.tolerance(metric)?;
-    let sides = [case.reference.profile, case.current];
+    let tolerance = case.tolerance(metric)?;
+    let sides = [case.reference, case.current];
     let [before, now] = sides.map(Profile::spans);
     let (before, now) = (before?, now?);
     let question = Question {

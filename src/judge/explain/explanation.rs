@@ -6,7 +6,6 @@ use super::cause::{Cause, CauseKind, causes, slower};
 use super::hotspot::{KernelHotspots, Sampled, moved};
 use crate::judge::compare::metric::{Case, Comparison, Pair, Summary};
 use crate::judge::outcome::variant_report::KernelCauses;
-use crate::profile::{Hotspots, Profile};
 
 /// How the compiler's code of each kernel differs, by the kernel's name.
 pub(crate) type CodeChanges = BTreeMap<String, String>;
@@ -70,24 +69,9 @@ impl Cause {
 /// Where the time moved, where both sides were sampled.
 fn hotspots(case: &Case<'_>, pair: Pair<'_>, comparisons: &[Comparison]) -> Option<KernelHotspots> {
     let duration = comparisons.iter().find(|one| one.is_duration());
-    let value = |summary: Option<Summary>| summary.map(|summary| summary.value);
-    let reference = side(
-        pair.reference.hotspots.as_ref()?,
-        duration.and_then(|one| value(one.reference)),
-        case.reference.profile,
-    );
-    let current = side(
-        pair.current.hotspots.as_ref()?,
-        duration.and_then(|one| value(one.current)),
-        case.current,
-    );
+    let value = |of: fn(&Comparison) -> Option<Summary>| Some(of(duration?)?.value);
+    let (was, is) = (value(|one| one.reference), value(|one| one.current));
+    let reference = Sampled::of(case.reference, pair.reference, was)?;
+    let current = Sampled::of(case.current, pair.current, is)?;
     Some(moved(&pair.current.name, &reference, &current))
-}
-
-fn side<'a>(hotspots: &'a Hotspots, duration_ns: Option<f64>, profile: &'a Profile) -> Sampled<'a> {
-    Sampled {
-        hotspots,
-        duration_ns,
-        sources: &profile.provenance.sources,
-    }
 }

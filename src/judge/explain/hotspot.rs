@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::cause::LEAST_SHARE;
 use super::stall::stall_words;
 use crate::metric::display_value;
-use crate::profile::{HotLine, Hotspots, MOST_LINES};
+use crate::profile::{HotLine, Hotspots, KernelProfile, MOST_LINES, Profile};
 
 /// Most lines, and most reasons, that are named.
 const NAMED: usize = 3;
@@ -83,7 +83,20 @@ pub struct Sampled<'a> {
     pub sources: &'a BTreeMap<String, String>,
 }
 
-impl Sampled<'_> {
+impl<'a> Sampled<'a> {
+    /// Of a kernel of a profile; `None` where it was not sampled.
+    pub(super) fn of(
+        profile: &'a Profile,
+        kernel: &'a KernelProfile,
+        duration_ns: Option<f64>,
+    ) -> Option<Sampled<'a>> {
+        Some(Sampled {
+            hotspots: kernel.hotspots.as_ref()?,
+            duration_ns,
+            sources: &profile.provenance.sources,
+        })
+    }
+
     /// Whether a file is known to be the same on another side: by its hash, or by its bytes where
     /// no hash is known of either.
     fn same_file(&self, other: &Sampled<'_>, file: &str) -> bool {
@@ -352,7 +365,6 @@ fn sentence(moved: &KernelHotspots) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Profile;
 
     fn recorded(name: &str) -> Profile {
         let path = format!("{}/tests/data/hotspots/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -360,11 +372,7 @@ mod tests {
     }
 
     fn side(profile: &Profile, duration_ns: f64) -> Sampled<'_> {
-        Sampled {
-            hotspots: profile.kernels[0].hotspots.as_ref().unwrap(),
-            duration_ns: Some(duration_ns),
-            sources: &profile.provenance.sources,
-        }
+        Sampled::of(profile, &profile.kernels[0], Some(duration_ns)).unwrap()
     }
 
     #[test]

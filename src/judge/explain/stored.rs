@@ -191,11 +191,7 @@ fn range((_, _, series): &OneSide<'_>) -> Option<(f64, f64, f64)> {
 fn sampled<'a>(profile: &'a Profile, kernel: &'a KernelProfile) -> Option<Sampled<'a>> {
     let metrics = by_counter(profile, kernel);
     let duration = metrics.get(Role::Duration.counter()).and_then(range);
-    Some(Sampled {
-        hotspots: kernel.hotspots.as_ref()?,
-        duration_ns: duration.map(|(value, _, _)| value),
-        sources: &profile.provenance.sources,
-    })
+    Sampled::of(profile, kernel, duration.map(|(value, _, _)| value))
 }
 
 fn named(kernel: &KernelProfile) -> String {

@@ -65,7 +65,7 @@ fn difference(was: &str, is: &str) -> String {
 pub(crate) fn tuning_findings(case: &Case<'_>, changes: &CodeChanges) -> Vec<Finding> {
     let filter = case.variant.kernel_filter();
     let changes = changes.iter().filter(|(kernel, _)| filter.matches(kernel));
-    let reference = case.reference.mode.reference();
+    let reference = case.mode.reference();
     changes
         .map(|(kernel, text)| {
             let message = format!("`{kernel}` is tuned otherwise than in the {reference}: {text}");
@@ -77,7 +77,7 @@ pub(crate) fn tuning_findings(case: &Case<'_>, changes: &CodeChanges) -> Vec<Fin
 /// Kernels whose loaded machine code is other code, although the files of the variant and the compiler
 /// are the same: something chose differently. `reported` are those of which it is known what.
 pub(crate) fn unexplained_code(case: &Case<'_>, reported: &CodeChanges) -> Vec<Finding> {
-    let (reference, current, mode) = (case.reference.profile, case.current, case.reference.mode);
+    let (reference, current, mode) = (case.reference, case.current, case.mode);
     let (was, is) = (&reference.provenance, &current.provenance);
     let known = !is.sources.is_empty() && was.sources == is.sources;
     if !case.variant.loaded_code || !known || !compiled(reference, current).is_empty() {
@@ -102,7 +102,7 @@ pub(crate) fn unexplained_code(case: &Case<'_>, reported: &CodeChanges) -> Vec<F
 }
 
 fn finding(case: &Case<'_>, message: String) -> Finding {
-    let beside = (case.reference.mode != Mode::Stored).then_some(WarnReason::SideBySide);
+    let beside = (case.mode != Mode::Stored).then_some(WarnReason::SideBySide);
     Finding::of(Code::TuningChanged, &case.variant.id, message).warn_for(beside)
 }
 

@@ -15,7 +15,7 @@ use crate::finding::{Code, Error, Finding, Note, WarnReason, by_variant};
 use crate::judge::compare::as_fast::shown_as_fast;
 use crate::judge::compare::compiled::compare_compiled;
 use crate::judge::compare::drift::{drifted, unvouched};
-use crate::judge::compare::metric::{Case, Comparison, Reference};
+use crate::judge::compare::metric::{Case, Comparison};
 use crate::judge::compare::mode::Mode;
 use crate::judge::compare::profiles::{compare, compare_with_code, metrics_gone};
 use crate::judge::explain::code::code_changes;
@@ -202,21 +202,21 @@ impl<'a> Judge<'a> {
 
     /// A profile against its baseline; `None` where nothing is locked for its GPU.
     pub(super) fn stored(&self, variant: &Variant, profile: &Profile) -> Option<Judgement> {
-        let reference = Reference::new(Mode::Stored, self.locked(profile)?);
-        Some(compare(&Case::new(variant, reference, profile)))
+        let locked = self.locked(profile)?;
+        let case = Case::new(variant, Mode::Stored, locked, profile);
+        Some(compare(&case))
     }
 
     /// A profile against its base.
     fn against(&self, variant: &Variant, base: &Profile, current: &Profile) -> Judgement {
-        let reference = self.beside(base);
-        compare(&Case::new(variant, reference, current))
+        compare(&Case::new(variant, self.beside(), base, current))
     }
 
-    /// What was measured side by side, as a reference.
-    fn beside<'p>(&self, base: &'p Profile) -> Reference<'p> {
+    /// How what was measured side by side is compared.
+    fn beside(&self) -> Mode {
         match self.needs_locks {
-            true => Reference::new(Mode::Against, base),
-            false => Reference::new(Mode::Programs, base),
+            true => Mode::Against,
+            false => Mode::Programs,
         }
     }
 
@@ -320,8 +320,8 @@ impl<'a> Judge<'a> {
             None => {
                 examined.findings(When::Alone, &mut outcome.findings);
                 if is_new {
-                    let itself = Reference::new(Mode::New, current);
-                    let (report, found) = measured_with(&Case::new(variant, itself, current), None);
+                    let case = Case::new(variant, Mode::New, current, current);
+                    let (report, found) = measured_with(&case, None);
                     outcome.variants.push(report.of_new());
                     outcome.findings.extend(found);
                 }
@@ -344,7 +344,7 @@ impl<'a> Judge<'a> {
         let code = of(&variant.id, &profiles.compiled)
             .zip(of(&variant.id, &profiles.compiled_bases))
             .map(|(current, base)| code_changes(base, current));
-        let case = Case::new(variant, self.beside(base), sides.current);
+        let case = Case::new(variant, self.beside(), base, sides.current);
         let (mut report, mut findings) = measured_with(&case, code);
         if self.is_relocked(variant, sides.current)
             && let Some((locked, _)) = self.stored(variant, sides.current)
@@ -368,8 +368,7 @@ impl<'a> Judge<'a> {
             let locked = self.locked(current)?;
             Some(code_changes(locked, current))
         });
-        let reference = Reference::new(Mode::Stored, sides.locked?);
-        let case = Case::new(sides.variant, reference, sides.current);
+        let case = Case::new(sides.variant, Mode::Stored, sides.locked?, sides.current);
         Some(measured_with(&case, code))
     }
 
@@ -436,22 +435,20 @@ impl<'a> Judge<'a> {
     ) -> Judgement {
         let (variant, current, locked) = (sides.variant, sides.current, sides.locked);
         let stored = |locked, current| {
-            let reference = Reference::new(Mode::Stored, locked);
-            compare_compiled(&Case::new(variant, reference, current), false).0
+            compare_compiled(&Case::new(variant, Mode::Stored, locked, current), false).0
         };
-        let reference = match (sides.base, locked) {
-            (Some(base), _) => Reference::new(Mode::Against, base),
-            (None, Some(locked)) => Reference::new(Mode::Stored, locked),
+        let (mode, reference) = match (sides.base, locked) {
+            (Some(base), _) => (Mode::Against, base),
+            (None, Some(locked)) => (Mode::Stored, locked),
             // Its values are shown before anything of it is locked.
             (None, None) => {
-                let itself = Reference::new(Mode::New, current);
-                let case = Case::new(variant, itself, current);
+                let case = Case::new(variant, Mode::New, current, current);
                 let (report, findings) = compare_compiled(&case, false);
                 return (report.of_new(), findings);
             }
         };
-        let case = Case::new(variant, reference, current);
-        let has_base = reference.mode == Mode::Against;
+        let case = Case::new(variant, mode, reference, current);
+        let has_base = mode == Mode::Against;
         let as_fast = has_base && shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
         let (mut report, mut findings) = compare_compiled(&case, as_fast);
         if let Some(locked) = locked.filter(|_| has_base && self.is_relocked(variant, current)) {
@@ -461,12 +458,12 @@ impl<'a> Judge<'a> {
         if has_base && self.is_brought(profiles, outcome) {
             match locked {
                 Some(locked) => {
-                    let drift = stored(locked, reference.profile);
-                    let same_code = same_code(reference.profile, Some(locked));
+                    let drift = stored(locked, reference);
+                    let same_code = same_code(reference, Some(locked));
                     findings.extend(drifted(variant, &drift, same_code));
                     report.drift = drift.comparisons;
                 }
-                None => findings.push(unvouched(variant, reference.profile)),
+                None => findings.push(unvouched(variant, reference)),
             }
         }
         (report, findings)
@@ -695,7 +692,7 @@ fn added(sides: Sides<'_>) -> Option<Finding> {
 /// A profile against a reference, where it may be known how the code and what an autotuner chose
 /// differ.
 fn measured_with(case: &Case<'_>, code: Option<CodeChanges>) -> Judgement {
-    let tuned = tuning_changes(case.reference.profile, case.current);
+    let tuned = tuning_changes(case.reference, case.current);
     let code = with_tuning(code.unwrap_or_default(), &tuned);
     let (report, mut findings) = compare_with_code(case, code);
     findings.extend(tuning_findings(case, &tuned));

@@ -81,6 +81,10 @@ impl<'a> Subjects<'a> {
         self.current.variant
     }
 
+    fn both(&mut self) -> impl Iterator<Item = &mut Subject<'a>> {
+        self.base.iter_mut().chain([&mut self.current])
+    }
+
     /// From now on measured as these versions of the variant say.
     pub(in crate::measure) fn are(&mut self, current: &'a Variant, of_base: &'a Variant) {
         self.current.variant = current;
@@ -128,10 +132,7 @@ impl<'a> Subjects<'a> {
             .map_err(|denied| SideStop::Finding(Side::Current, Box::new(denied)))?;
         loop {
             self.seeds.restart();
-            self.current.restart(tier);
-            if let Some(base) = &mut self.base {
-                base.restart(tier);
-            }
+            self.both().for_each(|side| side.restart(tier));
             match self.execute(bench, plan, stop) {
                 Err(SideStop::Finding(side, found)) => match bench.below(variant, tier, &found) {
                     Some(lower) => tier = lower,
@@ -265,10 +266,7 @@ impl<'a> Subjects<'a> {
     }
 
     fn measures_on(&mut self, tier: Tier) {
-        self.current.tier = tier;
-        if let Some(base) = &mut self.base {
-            base.tier = tier;
-        }
+        self.both().for_each(|side| side.tier = tier);
     }
 
     /// Measures in the order of the jobs, whose programs start together where they can be held.
@@ -399,9 +397,6 @@ impl<'a> Subjects<'a> {
 
     /// Drops what was measured.
     fn discard(&mut self) -> Result<(), Error> {
-        if let Some(base) = &mut self.base {
-            base.discard()?;
-        }
-        self.current.discard()
+        self.both().try_for_each(Subject::discard)
     }
 }

@@ -130,8 +130,7 @@ impl Page<'_> {
                 self.reading
                     .take(letters.saturating_add(LAUNCH), || row.line())?;
                 self.reading.push(self.header.launch(row)?, row)?;
-                self.reading
-                    .see_launch(id, self.header.process(row), || row.line())?;
+                self.reading.see_launch(self.header, row)?;
                 let launch = self.metrics.len();
                 self.metrics.push(Vec::new());
                 self.launches.insert(key.clone(), launch);

@@ -15,9 +15,6 @@ const LEADING: [&str; 6] = [
     "Context", "Stream", "Block Size", "Grid Size", "Device", "CC",
 ];
 
-/// ID and name of a process, and its host.
-pub(super) type Process<'a> = [&'a [u8]; 3];
-
 /// The columns of a page, by index.
 pub(super) struct Header {
     /// The names of all columns.
@@ -86,7 +83,7 @@ impl Header {
     }
 
     /// The cells that name the process of a row: its ID, its name, its host.
-    pub(super) fn process<'r>(&self, row: &'r Row<'_, '_>) -> Process<'r> {
+    pub(super) fn process<'r>(&self, row: &'r Row<'_, '_>) -> [&'r [u8]; 3] {
         let first = self.process_id;
         [first, first + 1, first + 2].map(|column| row.cell(column))
     }

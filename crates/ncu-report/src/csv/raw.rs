@@ -128,9 +128,7 @@ impl<'a> Page<'a, '_> {
     fn add(&mut self, row: &Row<'a, '_>) -> Result<(), ReadError> {
         row.in_one_line()?;
         let mut launch = self.launch(row)?;
-        let process = self.header.process(row);
-        self.reading
-            .see_launch(row.cell(0), process, || row.line())?;
+        self.reading.see_launch(self.header, row)?;
         let mut memory = self.recent.len().saturating_mul(size_of::<Chunk>());
         launch.metrics = self.metrics(row, &mut memory);
         self.reading.take(memory, || row.line())?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::cell::number_u64;
-use super::header::Process;
+use super::header::Header;
 use super::numbers::Numbers;
 use super::row::Row;
 use crate::error::ReadError;
@@ -141,13 +141,13 @@ impl Reading {
             .extend(processes.into_iter().map(|it| (it, run)));
     }
 
-    /// Notes the ID and the process of a launch.
+    /// Notes the ID and the process of a row's launch.
     pub(super) fn see_launch(
         &mut self,
-        id: &[u8],
-        process: Process<'_>,
-        line: impl Fn() -> u64,
+        header: &Header,
+        row: &Row<'_, '_>,
     ) -> Result<(), ReadError> {
+        let process = header.process(row);
         let is_last = |last: &[Vec<u8>; 3]| last.iter().zip(process).all(|(a, b)| a == b);
         if !self.table.last.as_ref().is_some_and(is_last) {
             let process = process.map(<[u8]>::to_vec);
@@ -155,11 +155,11 @@ impl Reading {
                 .iter()
                 .map(Vec::len)
                 .fold(PROCESS, usize::saturating_add);
-            self.take(letters.saturating_mul(2), &line)?;
+            self.take(letters.saturating_mul(2), || row.line())?;
             self.table.last = Some(process.clone());
             self.table.processes.insert(process);
         }
-        let Some(id) = number_u64(id) else {
+        let Some(id) = number_u64(row.cell(0)) else {
             return Ok(());
         };
         let expected = self
@@ -168,9 +168,9 @@ impl Reading {
             .last()
             .map_or(0, |last| last.saturating_add(1));
         if id != expected && self.table.jumps.len() < MOST_JUMPS {
-            self.table.jumps.push((id, line()));
+            self.table.jumps.push((id, row.line()));
         }
-        self.take(ID, &line)?;
+        self.take(ID, || row.line())?;
         self.table.ids.push(id);
         Ok(())
     }
