@@ -415,6 +415,7 @@ gpus = ["NVIDIA H*"] | gpu = ["NVIDIA H*"] | unknown key `gpu`; did you mean `gp
 expires = 2026-12-31 | expires = 31.12.2026 | write a day: `expires = 2026-12-31`
 source = "kernels/a.cu" | source = "kernels/a.cu", "b.cu" | several values are a list: `["a", "b"]`
 [suite.s.variant.b] | [suite.my s.variant.b] | unclosed table; a name has no blank
+cuda = "13.0" | cuda = ">14, <12" | no version is within `>14, <12`
 cuda = "13.0" | nvcc = "13.0" | unknown key `nvcc`; the release of nvcc is `cuda`
 unread = ["*.md", "docs/**"] | unread = ["!docs"] | `!` excepts nothing
 defines = { TILE = 8 } | defines = { TILE = [4, 8] } | expected a whole number, a text or a boolean; `matrix` makes a variant of each value
@@ -432,7 +433,6 @@ skip = 1 | skip = -1 | integer `-1`; expected a whole number, 0 or more
 launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 0 or more
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
-cuda = "13.0" | cuda = ">14, <12" | no version is within `>14, <12`
 expect = ["k"] | expect = "k" | expected a list, such as `["k"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"

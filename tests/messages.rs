@@ -195,7 +195,7 @@ source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one i
 source = "calls.cu" | build | 5 | undefined reference; name each file that defines it: `source = ["a.cu", "b.cu"]`
 source = "k.cu"\nflags = ["-run"] | build | 5 | the flag `-run` is refused: this tool does not know which files and programs it uses
 source = "k.cu"\nflags = ["-Xptxas=--warn-on-spillz"] | build | 5 | for ptxas is refused: did you mean `--warn-on-spills`?
-source = "k.cu"\nkernels = "soft|none" | check --static | 5 | (it is one name: the pattern is `regex:^(soft|none)$`)
+source = "k.cu"\nkernels = "softmax|none" | check --static | 5 | (it is one name: the pattern is `regex:^(softmax|none)$`)
 source = "k.cu"\nflags = ["-O9x"] | build | 5 | the flag `-O9x` is refused: nvcc takes a number: write `-O3`
 source = "k.cu"\nflags = ["--use_fst_math"] | build | 5 | the flag `--use_fst_math` is refused: did you mean `--use_fast_math`?; check `flags` of s/v
 source = "k.cu"\nflags = ["-Xptxas -dlcm=ca"] | build | 5 | is refused: one argument is one item: write `["-Xptxas", "-dlcm=ca"]`

@@ -416,7 +416,7 @@ fn a_variant_of_any_command_is_built_by_its_own() {
         "[metric.duration]\ndirection = \"lower\"\ntolerance = '1'\n\
          [suite.s.variant.c]\nbuild = [\"./make it\", \"a b\", \"$HOME\"]\nrun = [\"./run\", \"x\"]\ninputs = [\"in.py\"]\nenv = { COLOR = \"blue\" }\n",
     );
-    let makes = "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n: >run\n";
+    let makes = "#!/bin/sh\necho \"$COLOR|$1|$2|$(pwd)\" >made\n: >run\nchmod +x run\n";
     project.program("make it", makes);
     project.write("in.py", "print()\n");
     let variants = built(&project, &[]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::service::{Kind, Owning, Run, Stated, repository_path};
+use super::service::{Kind, Run, Stated, repository_path};
 use crate::finding::Error;
 use crate::git::{self, short};
 
@@ -26,9 +26,7 @@ pub(super) fn refuse_without_change(
         |stated: &&Stated| stated.by != "CI_COMMIT_SHA" || matches!(run.kind, Kind::Change { .. });
     let stated = run.head.as_ref().filter(is_of_here);
     let missing = stated.filter(|stated| !git::contains(folder, &head, &stated.commit));
-    // GitHub states it, unless nobody gave this process the event's file.
-    let states_it = run.owning == Some(Owning::GitHub) && matches!(run.kind, Kind::Change { .. });
-    let unknown = (run.in_target || states_it) && stated.is_none();
+    let unknown = run.in_target && stated.is_none();
     let is_of_base = git::contains(folder, base, &head);
     if missing.is_none() && !(unknown && is_of_base) {
         return Ok(());
