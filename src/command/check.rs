@@ -9,7 +9,6 @@ use super::on_gpus;
 use super::run_folder::RunFolder;
 use super::select::or_nothing_runs;
 use super::{answer, archive, resume};
-use crate::baseline::Store;
 use crate::cli::CheckArgs;
 use crate::config::Config;
 use crate::device::Gpu;
@@ -133,14 +132,8 @@ fn judged(
     };
     if let Some(name) = others.find(|name| !is_known(name) && recorded(name)) {
         let file = current.path.display();
-        let locks = Store::open(&current.baselines)?.stored()?;
-        if locks.iter().any(|(_, id)| id.to_string() == *name) {
-            return Err(Error::Baseline(format!(
-                "`{name}` is locked, and {file} no longer has it\n  next: put it back; without its name a check reports it as `variant-gone`"
-            )));
-        }
         return Err(Error::Usage(format!(
-            "`{name}` was recorded in another project, and {file} has no such variant: run the check there, or name its configuration: `-C FILE`"
+            "the recording has `{name}`, and {file} has no such variant\n  next: if it was removed, check without its name; if it is of another project, run the check there, or name its configuration: `-C FILE`"
         )));
     }
     let against = arguments.against.as_deref();

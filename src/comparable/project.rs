@@ -13,15 +13,21 @@ pub const NAMED: usize = 3;
 
 /// Sources, headers and flags that changed since a profile was measured.
 pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Vec<String> {
-    let mut code: Vec<String> = profile
-        .provenance
-        .sources
-        .iter()
-        .filter(|(path, measured)| {
-            git::sha256_of_input(&config.root.join(path)).ok().as_ref() != Some(measured)
-        })
-        .map(|(path, _)| format!("`{path}`"))
-        .collect();
+    let sources = profile.provenance.sources.iter();
+    let changed = sources.filter(|(path, measured)| {
+        git::sha256_of_input(&config.root.join(path)).ok().as_ref() != Some(measured)
+    });
+    let (there, missing): (Vec<_>, Vec<_>) =
+        changed.partition(|(path, _)| disk::is_there(config.root.join(path)));
+    let named = |(path, _): (&String, _)| format!("`{path}`");
+    let mut code: Vec<String> = there.into_iter().map(named).collect();
+    if !missing.is_empty() {
+        let missing = first(missing.into_iter().map(named), NAMED);
+        let folder = config.root.display();
+        code.push(format!(
+            "{missing} (not there: paths count from the folder of the configuration, {folder})"
+        ));
+    }
     for named in own_sources(config, variant) {
         let listed = profile.provenance.sources.contains_key(&named);
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {

@@ -417,7 +417,7 @@ fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {
     } else if metric.alias == "max_threads_per_block" {
         "give the kernel `__launch_bounds__`"
     } else {
-        "put an nvdisasm that reads this code (of Volta: CUDA 13.0 or older) on the PATH or beside nvcc, and build again: it comes with the CUDA toolkit, and with `pip install nvidia-cuda-nvdisasm`; or take the metric out of the gate"
+        "`sparsek-gate doctor` says which nvdisasm is found, if any: put one that reads this code (of Volta: CUDA 13.0 or older) on the PATH or beside nvcc, and build again: it comes with the CUDA toolkit, and with `pip install nvidia-cuda-nvdisasm`; or take the metric out of the gate"
     };
     let message = format!("`{}` of {kernel} is not known", metric.alias);
     let finding = Finding::deny(Code::NotMeasured, &variant.id, message, next);

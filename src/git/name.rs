@@ -102,7 +102,11 @@ pub fn former_commits(root: &Path, reference: &str) -> Vec<String> {
         "--end-of-options", reference, "--",
     ];
     let listed = git(root, &arguments).unwrap_or_default();
-    listed.lines().map(str::to_owned).collect()
+    let mut commits: Vec<String> = listed.lines().map(str::to_owned).collect();
+    // Where it was before the first line.
+    let before = format!("{reference}@{{{}}}", commits.len());
+    commits.extend(commit_of(root, &before));
+    commits
 }
 
 /// A revision's name, and what goes on from there, such as `~1` or `@{upstream}`.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::checkout::{refuse_fork, refuse_without_change};
-use super::service::{Kind, Run, Stated};
+use super::service::{Kind, Run, Stated, unread_event};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::git::{self, Named, is_whole_hash, short};
 
@@ -64,6 +64,13 @@ pub fn bases(
         folder,
         run: Run::of(&variable),
     };
+    // Without it the commit of the change is not known.
+    if let Some(why) = unread_event(&variable)
+        && !matches!(place.run.kind, Kind::Person | Kind::Other)
+    {
+        let next = "let this step read the file, as by a mount of its folder into the container";
+        return Err(Error::environment(why, next));
+    }
     let root = match choice("--baseline-ref", asked.baseline_ref).transpose()? {
         Some(choice) => Some(place.accept(choice)?),
         None => place.stated()?,

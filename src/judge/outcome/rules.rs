@@ -9,7 +9,7 @@ use super::whole::{Origin, Outcome};
 use crate::config::{Selected, Variant};
 use crate::finding::{Code, Finding, Note};
 use crate::measure::{Captures, Source, Spent};
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileOrigin};
 use crate::terms::{Tier, VariantId};
 use crate::trust::Authority;
 
@@ -83,7 +83,12 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     outcome.spent = (captures.spent != Spent::default()).then_some(captures.spent);
     outcome.findings.extend(rules.unchecked.iter().cloned());
     await_consent(&mut outcome.findings);
-    name_consent_to_immutable(&mut outcome.findings);
+    let variants = judge.plan.variants.iter().filter(|one| one.immutable);
+    let imported = variants.filter(|one| {
+        let profile = of(&one.id, &captures.profiles);
+        profile.is_some_and(|it| it.provenance.origin == ProfileOrigin::Imported)
+    });
+    name_consent_to_immutable(&mut outcome.findings, imported.map(|one| one.id.clone()));
     waive(&judge.config().waivers, &mut outcome);
     account_for_all(
         judge,
@@ -123,11 +128,13 @@ fn await_consent(findings: &mut [Finding]) {
     }
 }
 
-/// No lock replaces that of an immutable variant whose code changed, but on purpose.
-fn name_consent_to_immutable(findings: &mut [Finding]) {
+/// No lock replaces that of an immutable variant whose code changed, or is not known as that of an import,
+/// but on purpose.
+fn name_consent_to_immutable(findings: &mut [Finding], imported: impl Iterator<Item = VariantId>) {
     let is_changed = |one: &&Finding| one.code == Code::ImmutableChanged;
     let changed = findings.iter().filter(is_changed);
-    let changed: BTreeSet<_> = changed.filter_map(|one| one.variant.clone()).collect();
+    let changed = changed.filter_map(|one| one.variant.clone());
+    let changed: BTreeSet<_> = changed.chain(imported).collect();
     for one in findings.iter_mut() {
         let is_of_it = one.variant.as_ref().is_some_and(|id| changed.contains(id));
         if is_of_it

@@ -20,6 +20,16 @@ pub struct Stated {
     pub commit: String,
 }
 
+/// What is wrong with the file of GitHub's event, where a variable names one.
+pub fn unread_event(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let path = variable(EVENT_FILE).filter(|path| !path.is_empty())?;
+    let bytes = read_regular(Path::new(&path)).map_err(|error| error.to_string());
+    let why = bytes.and_then(|bytes| json::<Value>(&bytes)).err()?;
+    Some(format!(
+        "{EVENT_FILE} names {path}, which cannot be read: {why}"
+    ))
+}
+
 /// The variables of a run, and the event that one of them names the file of.
 pub(super) struct Environment<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,

@@ -7,5 +7,5 @@ mod run;
 mod table;
 
 pub(super) use entry::Owning;
-pub(super) use environment::Stated;
+pub(super) use environment::{Stated, unread_event};
 pub(super) use run::{Kind, Run, is_unknown, number, repository_path};
