@@ -174,7 +174,7 @@ recorded/bsr_gemm/cp_async/profile.json | - | {} | 5 | capture-unreadable | prof
 recorded/bsr_gemm/cp_async/profile.json | "overrides": [] | "overrides": ["TILE=64"] | 6 | not-measured | TILE=64
 recorded/bsr_gemm/cp_async/profile.json | "bsr_gemm/cp_async" | "bsr_gemm/occupancy" | 5 | capture-unreadable | bsr_gemm/occupancy
 kernels/common/cp_async.cuh | - | // another | 6 | not-measured | `kernels/common/cp_async.cuh` changed since it was measured
-kernels/common/cp_async.cuh | - | - | 6 | not-measured | `kernels/common/cp_async.cuh` changed since it was measured
+kernels/common/cp_async.cuh | - | - | 6 | not-measured | `kernels/common/cp_async.cuh` (not there: paths count from the folder of the configuration
 config.toml | "-lineinfo" | "-lineinfo", "-G" | 6 | not-measured | the flags in the configuration (+`-G`) changed
 config.toml | expect = ["bsr_gemm_cp_async"] | defines = { A = 1 } | 6 | not-measured | the flags in the configuration (+`-DA=1`) changed
 config.toml | expect = ["bsr_gemm_cp_async"] | args = ["--seed", "2"] | 6 | not-measured | the workload

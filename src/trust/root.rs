@@ -66,7 +66,7 @@ pub fn bases(
     };
     // Without it the commit of the change is not known.
     if let Some(why) = unread_event(&variable)
-        && !matches!(place.run.kind, Kind::Person | Kind::Other)
+        && matches!(place.run.kind, Kind::Change { .. } | Kind::Queue { .. })
     {
         let next = "let this step read the file, as by a mount of its folder into the container";
         return Err(Error::environment(why, next));
