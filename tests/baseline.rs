@@ -475,9 +475,9 @@ fn sources_headers_and_flags_of_an_immutable_variant_stay_as_locked() {
 
     let config = project.read("config.toml");
     let edits = r#"
-"-O3" | "-O2" | added -O2, removed -O3
+"-O3" | "-O2" | +`-O2`, −`-O3`
 "-O3", "-std=c++17" | "-std=c++17", "-O3" | order
-immutable = true | immutable = true\ndefines = { TILE = 64 } | added -DTILE=64, removed nothing
+immutable = true | immutable = true\ndefines = { TILE = 64 } | +`-DTILE=64`
 arch = "sm_90a" | arch = "sm_90" | code=sm_90
 immutable = true | | its lock marks it immutable, and the configuration no longer does
 expect = ["bsr_gemm_cp_async"] | expect = ["bsr_gemm_cp_async"]\nimmutable = true | lock it again: sparsek-gate baseline --lock --

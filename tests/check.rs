@@ -279,7 +279,7 @@ fn a_gated_metric_that_was_not_measured_never_passes() {
         project.write(&Project::profile_path("cp_async"), &whole);
         project.edit_profile("cp_async", damage);
         let report = project.check(&["cp_async"], 6);
-        // A value that no counter has is told as that too.
+        // A value that no counter has is named so, too.
         let denied = report.denied_besides(&["implausible"]);
         assert_eq!(denied, ["not-measured"], "{what}");
         let verdicts = ["tensor_core", DURATION].map(|it| report.verdict("cp_async", it));

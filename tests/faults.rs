@@ -76,7 +76,7 @@ fn causes(report: &Report) -> Vec<String> {
 #[test]
 fn every_fault_is_caught_with_its_causes() {
     let project = Project::shipped();
-    // The faults that have another name are told so; an unexpected kernel would hide the rest.
+    // The faults that have another name are named so; an unexpected kernel would hide the rest.
     let config = project.read("config.toml");
     project.write(
         "config.toml",

@@ -81,11 +81,11 @@ fn a_file_that_is_new_changed_or_gone_makes_another_program() {
     let stale = |what: &str| {
         let ran = machine.run(&["check", "--from", profiles, "--format", "json"]);
         let report = ran.json();
-        let told = report.fields("profile-stale", "message");
+        let messages = report.fields("profile-stale", "message");
         match what {
-            "" => assert!(told.is_empty(), "{told:?}"),
+            "" => assert!(messages.is_empty(), "{messages:?}"),
             _ => assert!(
-                told.len() == 1 && told[0].contains(what),
+                messages.len() == 1 && messages[0].contains(what),
                 "{what}: {:#}",
                 report.0["findings"]
             ),

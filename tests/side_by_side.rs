@@ -350,9 +350,9 @@ fn a_revision_that_is_not_there_is_a_slip_and_leaves_no_worktree() {
     ] {
         let error = against(&project, revision).unwrap_err();
         assert_eq!(error.exit_code(), ExitCode::Usage, "{revision}");
-        let told = error.to_string();
+        let said = error.to_string();
         let words = format!("`--against {revision}`: there is no such revision");
-        assert!(told.contains(&words), "{told}");
+        assert!(said.contains(&words), "{said}");
         assert_eq!(worktrees(&project), (1, 0), "{revision}");
     }
     assert!(!project.path("x").exists());

@@ -2,12 +2,12 @@
 
 use super::lock::Lock;
 use crate::build::stated_flags;
-use crate::comparable::added_sources;
+use crate::comparable::{added_sources, changed_flags};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::git;
 use crate::profile::Profile;
-use crate::terms::{Tier, joined_or};
+use crate::terms::Tier;
 
 /// The finding that an immutable variant is built from files that its lock does not list.
 pub fn immutable_additions(
@@ -59,7 +59,7 @@ pub(super) fn immutable_changes(
             flags.iter().filter(|flag| is_own(flag)).cloned().collect()
         };
         let stated = stated_flags(&config.toolchain, variant);
-        changes.extend(changed_flags(&own(&stated), &own(&lock.flags)));
+        changes.extend(other_flags(&own(&stated), &own(&lock.flags)));
     }
     let changes = changes.into_iter();
     let changes = changes.map(|message| changed(variant, tier, message));
@@ -67,23 +67,15 @@ pub(super) fn immutable_changes(
 }
 
 /// How the flags differ from the locked ones.
-fn changed_flags(current: &[String], locked: &[String]) -> Option<String> {
-    if current == locked {
-        return None;
-    }
-    let only = |these: &[String], those: &[String]| -> String {
-        let list = these.iter().filter(|flag| !those.contains(flag));
-        joined_or("nothing", list, " ")
-    };
-    let (added, removed) = (only(current, locked), only(locked, current));
-    Some(if added == removed {
-        format!(
+fn other_flags(current: &[String], locked: &[String]) -> Option<String> {
+    let changed = changed_flags(locked, current).join(", ");
+    (current != locked).then(|| match changed.is_empty() {
+        true => format!(
             "its flags have another order or number than the locked ones: {}, locked {}",
             current.join(" "),
             locked.join(" ")
-        )
-    } else {
-        format!("its flags changed since they were locked: added {added}, removed {removed}")
+        ),
+        false => format!("its flags changed since they were locked: {changed}"),
     })
 }
 
@@ -91,8 +83,8 @@ fn changed(variant: &Variant, tier: Tier, message: String) -> Finding {
     let lock = tier.lock_command(&variant.id);
     let lock = lock.replacen("--lock", "--lock --accept-immutable", 1);
     let measure = match tier {
-        Tier::Static => String::new(),
-        _ => format!("sparsek-gate profile {}, then ", variant.id),
+        Tier::Static => "",
+        _ => "record it again, then ",
     };
     let next =
         format!("undo the change, or make a new variant; to lock it anyway: {measure}{lock}");

@@ -93,16 +93,11 @@ impl Judging {
     /// The rules, with what is locked.
     pub fn rules(&self) -> Result<Rules<'_>, Error> {
         let (mut judge, mut of_locks) = Judge::new(&self.plan, &self.grounds.store)?;
-        if self.grounds.authority != Authority::WorkingTree {
-            let is_tampered = |one: &Finding| one.code == Code::Tampered;
-            let said = |one: Finding| {
-                if is_tampered(&one) {
-                    one.in_base()
-                } else {
-                    one
-                }
-            };
-            of_locks = of_locks.into_iter().map(said).collect();
+        // What is locked is not what the change has.
+        let is_of_base = self.grounds.authority != Authority::WorkingTree;
+        let is_tampered = |one: &&mut Finding| is_of_base && one.code == Code::Tampered;
+        for finding in of_locks.iter_mut().filter(is_tampered) {
+            *finding = finding.clone().in_base();
         }
         judge.accepted.clone_from(&self.grounds.accepted);
         let found = self.grounds.findings.iter().cloned();
