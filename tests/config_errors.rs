@@ -37,7 +37,6 @@ replay_mode = "kernel"
 graph_profiling = "node"
 profiler_range = false
 timeout_s = 120.0
-hotspots = true
 retries = 1
 accept_tiers = ["kernel-times"]
 
@@ -226,6 +225,7 @@ expires = 2026-12-31 | until = 2026-12-31 | unknown key `until`; `expires`
 # A static metric that the target cannot have, or that has no effect.
 [static.wgmma_instructions] | [static.tcgen05_instructions] | code for `sm_90a` cannot have `tcgen05_instructions`; `tensor_instructions` counts those of every chip
 [static.registers] | [static.duration] | no static metric is called `duration`; a run measures it, and no compiler: `[metric.duration]`
+[static.registers] | [static.shared_bytes] | no static metric is called `shared_bytes`; did you mean `driver_shared_bytes` or `dynamic_shared_bytes` or `spill_shared_bytes` or `static_shared_bytes`?
 [static.registers] | [static.register] | no static metric is called `register`; did you mean `registers`?
 min = 1\nmax = 255 | min = 256\nmax = 255 | `min` is larger than `max`
 [toolchain.pins] | [metric.gpu__time_duration.sum]\ndirection = "lower"\n\n[toolchain.pins] | unknown key `sum`; the name of a metric is your own, and its `counter` is ncu's name
@@ -434,6 +434,7 @@ launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
 expect = ["k"] | expect = "k" | expected a list, such as `["k"]`
+expect = ["k"] | expect = "the k" | expected a list, such as `["the k"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"
 immutable = true | immutable = 1 | expected `true` or `false`

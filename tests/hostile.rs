@@ -285,7 +285,6 @@ fn many_kernels_are_paired_in_time_in_proportion_to_their_number() {
         profile.kernels.extend((0..10_000).map(|at| {
             let mut kernel = kernel.clone();
             kernel.mangled = Some(format!("{side}_{at}"));
-            kernel.hotspots = None;
             kernel
         }));
         profile

@@ -72,7 +72,7 @@ fn a_profile_has_the_dynamic_shared_memory_of_its_launches() {
             phase: Some(Phase::Timing),
             gpu_uuid: None,
         };
-        let derived = derive(&counters, &[source], &[]).unwrap();
+        let derived = derive(&counters, &[source]).unwrap();
         assert_eq!(
             derived.kernels[0].dynamic_shared_bytes,
             [bytes],
@@ -99,7 +99,7 @@ fn launches_that_do_not_all_show_it_have_none_and_several_sizes_are_all_kept() {
             phase: None,
             gpu_uuid: None,
         };
-        let derived = derive(&BTreeMap::new(), &[source], &[]).unwrap();
+        let derived = derive(&BTreeMap::new(), &[source]).unwrap();
         derived.kernels[0].dynamic_shared_bytes.clone()
     };
     let mut set = |value: ncu_report::Value| {

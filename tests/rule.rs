@@ -100,7 +100,6 @@ fn profile_on(samples: &Processes, machines: &[&str]) -> Profile {
         block: [1; 3],
         dynamic_shared_bytes: Vec::new(),
         code: None,
-        hotspots: None,
         metrics: BTreeMap::from([("m".to_owned(), series)]),
     });
     profile

@@ -11,8 +11,6 @@ pub struct Numbers {
     pub shape: [[u64; 3]; 2],
     /// Name and bits of each metric that is a number.
     pub metrics: BTreeSet<(String, u64)>,
-    /// Address, what is counted, and count.
-    pub instructions: BTreeSet<(u64, String, u64)>,
 }
 
 impl Numbers {
@@ -33,21 +31,9 @@ impl Numbers {
             };
             (!report::identifies_the_gpu(name)).then(|| (name.to_string(), bits))
         });
-        let mut instructions = BTreeSet::new();
-        for one in launch.source.iter().flat_map(|source| &source.instructions) {
-            let mut add = |what: String, count| instructions.insert((one.address, what, count));
-            add("samples".to_owned(), one.samples);
-            if let Some(executed) = one.executed {
-                add("executed".to_owned(), executed);
-            }
-            for (reason, count) in &one.stalls {
-                add(format!("stalled {reason}"), *count);
-            }
-        }
         Numbers {
             shape: [launch.grid, launch.block],
             metrics: metrics.collect(),
-            instructions,
         }
     }
 
@@ -63,10 +49,6 @@ impl Numbers {
             .into_iter()
             .all(|(part, whole)| *part == 0 || part == whole)
             && self.metrics.is_subset(&whole.metrics)
-            && self
-                .instructions
-                .iter()
-                .all(|one| one.2 == 0 || whole.instructions.contains(one))
     }
 }
 

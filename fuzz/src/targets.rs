@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use ncu_report::{LineTable, csv, report};
+use ncu_report::{csv, report};
 use sparsek_gate::baseline::{Lock, norm_lines};
-use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, listing, spills};
+use sparsek_gate::binary::{census, compiler_warnings, has_kernels, kernels_of, spills};
 use sparsek_gate::capture::kernel_records::{self, KernelCapture, ProcessRecords};
 use sparsek_gate::capture::tuned;
 use sparsek_gate::config::{Config, KernelFilter, Selected, Selection, VersionRange};
@@ -15,7 +15,7 @@ use sparsek_gate::hash::sha256_hex;
 use sparsek_gate::judge::Outcome;
 use sparsek_gate::judge::Stored as StoredMeasurement;
 use sparsek_gate::measure::{RunRecord, VariantRecord, sealed, unsealed};
-use sparsek_gate::profile::{Hotspots, Profile, import, norm_text};
+use sparsek_gate::profile::{Profile, import, norm_text};
 use sparsek_gate::profiler::Trouble;
 use sparsek_gate::report::{FORMS, form};
 use sparsek_gate::share::{indexed_paths, unpack};
@@ -67,7 +67,7 @@ const fn target(name: &'static str, most: usize, mutation: Mutation, run: fn(&[u
 }
 
 /// All targets. A reader whose target takes long inputs makes fewer executions a second.
-pub static TARGETS: [Target; 32] = [
+pub static TARGETS: [Target; 31] = [
     target("report", 16384, Mutation::Report, read_report),
     target("report_edits", 97, Mutation::Bytes, edits::check),
     target("machine_code", 16384, Mutation::Report, machine_code),
@@ -87,7 +87,6 @@ pub static TARGETS: [Target; 32] = [
     target("nvdisasm", 2048, Mutation::Json, nvdisasm),
     target("cubin", 6144, Mutation::Bytes, cubin),
     target("fatbin", 4096, Mutation::Bytes, fatbin),
-    target("line_table", 6144, Mutation::Bytes, line_table),
     target("kernel_names", 256, Mutation::Bytes, kernel_names),
     target("sources", 2048, Mutation::Bytes, sources),
     target("sanitizer", 2048, Mutation::Bytes, sanitizer),
@@ -134,11 +133,6 @@ fn parts<const N: usize>(input: &[u8]) -> [&[u8]; N] {
 /// Everything that is made of a recording after it was read.
 fn used(recording: &ncu_report::Recording) {
     let _ = import::conditions_of(recording);
-    if let Some(hotspots) = Hotspots::of(&recording.launches, &["kernel.cu", "a/b.cuh"]) {
-        for line in &hotspots.lines {
-            assert!((0.0..=1.0).contains(&line.share), "{}", line.share);
-        }
-    }
     let names: BTreeSet<&str> = recording
         .launches
         .iter()
@@ -171,7 +165,6 @@ fn read_report(input: &[u8]) {
 
 fn machine_code(input: &[u8]) {
     for code in report::machine_code(input).unwrap_or_default() {
-        line_table(&code.cubin);
         cubin(&code.cubin);
     }
 }
@@ -361,7 +354,6 @@ fn nvdisasm(input: &[u8]) {
             .map(|counts| counts.values().map(|count| u64::from(*count)).sum())
             .collect();
     }
-    let _ = listing(input);
 }
 
 fn cubin(input: &[u8]) {
@@ -378,17 +370,6 @@ fn fatbin(input: &[u8]) {
             for (name, kernel) in kernels_of(&cubin, arch).unwrap_or_default() {
                 assert!(!name.is_empty() || kernel.text_sha256.len() == 64);
             }
-        }
-    }
-}
-
-fn line_table(input: &[u8]) {
-    let Ok(table) = LineTable::of(input) else {
-        return;
-    };
-    for offset in [0, 16, 32, 48, 256, u64::MAX] {
-        for function in ["kernel", "_Z6kernelPf", ""] {
-            assert!(table.at(function, offset).len() <= 64 + 1);
         }
     }
 }

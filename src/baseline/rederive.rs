@@ -11,8 +11,8 @@ use crate::finding::{Code, Finding};
 use crate::hash::sha256_file;
 use crate::profile::import::conditions_of;
 use crate::profile::{
-    CaptureRecord, Derived, FileHash, Hotspots, Identity, KernelProfile, Profile, ProfileOrigin,
-    Source, derive,
+    CaptureRecord, Derived, FileHash, Identity, KernelProfile, Profile, ProfileOrigin, Source,
+    derive,
 };
 use crate::terms::{Phase, Tier};
 use crate::verify::Proof;
@@ -63,7 +63,7 @@ fn other_numbers(variant: &Variant, profile: &Profile, sources: &[Source<'_>]) -
         .iter()
         .map(|(alias, metric)| (alias.clone(), (metric.counter.clone(), metric.phase)))
         .collect();
-    match derive(&counters, sources, profile.provenance.sources.keys()) {
+    match derive(&counters, sources) {
         Err(error) => Some(format!("no profile can be made of its captures: {error}")),
         Ok(mut derived) => {
             if profile.provenance.origin == ProfileOrigin::Imported {
@@ -225,14 +225,7 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
         ));
     }
     for (stated, found) in profile.kernels.iter().zip(&derived.kernels) {
-        // Instructions are named by a disassembler, which is not part of the captures, and lines by
-        // the machine code, which a stripped copy lacks.
         let plain = |kernel: &KernelProfile| KernelProfile {
-            hotspots: kernel
-                .hotspots
-                .as_ref()
-                .filter(|_| !profile.provenance.stripped)
-                .map(Hotspots::without_instructions),
             // Profiles of older versions do not have it.
             dynamic_shared_bytes: match stated.dynamic_shared_bytes.is_empty() {
                 true => Vec::new(),
@@ -243,9 +236,6 @@ fn difference(profile: &Profile, derived: &Derived) -> Option<String> {
         let (stated, found) = (&plain(stated), &plain(found));
         if stated == found {
             continue;
-        }
-        if stated.hotspots != found.hotspots {
-            return Some(format!("{} has other hotspots", found.name));
         }
         let metric = found
             .metrics

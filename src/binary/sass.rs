@@ -10,29 +10,17 @@ use crate::terms::{joined, joined_or};
 /// Instructions by opcode with its modifiers, of each kernel by mangled name.
 pub type Census = BTreeMap<String, BTreeMap<String, u32>>;
 
-/// The text of each instruction by its offset, of each kernel by mangled name.
-pub type Listing = BTreeMap<String, BTreeMap<u64, String>>;
-
-/// Bytes of an instruction, on every chip from Volta on.
-const INSTRUCTION_BYTES: u64 = 16;
-
 #[derive(Deserialize)]
 struct Function {
     #[serde(rename = "function-name")]
     name: String,
-    #[serde(default)]
-    start: u64,
     #[serde(rename = "sass-instructions")]
     instructions: Vec<Instruction>,
 }
 
 #[derive(Deserialize)]
 struct Instruction {
-    #[serde(default)]
-    predicate: String,
     opcode: String,
-    #[serde(default)]
-    operands: String,
 }
 
 /// The functions in what `nvdisasm -json` printed, subroutines under the name of their kernel.
@@ -136,33 +124,6 @@ fn source_types(opcodes: &BTreeMap<String, u32>) -> BTreeSet<&'static str> {
     types
 }
 
-/// The instructions in what `nvdisasm -json` printed, those of subroutines among their kernel's.
-///
-/// # Errors
-/// [`BinaryError::Disassembly`].
-pub fn listing(json: &[u8]) -> Result<Listing, BinaryError> {
-    let mut listing = Listing::new();
-    for function in functions(json)? {
-        let instructions = listing.entry(function.name).or_default();
-        for (instruction, index) in function.instructions.into_iter().zip(0_u64..) {
-            let offset = index
-                .checked_mul(INSTRUCTION_BYTES)
-                .and_then(|offset| offset.checked_add(function.start))
-                .ok_or_else(|| {
-                    let start = function.start;
-                    BinaryError::Disassembly(format!("a function begins at byte {start}"))
-                })?;
-            let parts = [
-                instruction.predicate,
-                instruction.opcode,
-                instruction.operands.replace(',', ", "),
-            ];
-            instructions.insert(offset, parts.join(" ").trim().to_owned());
-        }
-    }
-    Ok(listing)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,17 +178,5 @@ UTCQMMA | UTCQMMA UTCOMMA |
             let found = found.map(|sides| sides.join(" -> ")).unwrap_or_default();
             assert_eq!([found.as_str()], row[2..], "{row:?}");
         }
-    }
-
-    #[test]
-    fn no_instruction_lies_before_the_function_that_it_is_in() {
-        let listing_from = |start: u64| {
-            let json = format!(
-                r#"[{{}}, [{{"function-name": "k", "start": {start}, "sass-instructions": [{{"opcode": "NOP"}}, {{"opcode": "EXIT"}}]}}]]"#
-            );
-            listing(json.as_bytes())
-        };
-        assert_eq!(listing_from(32).unwrap()["k"][&48], "EXIT");
-        assert!(listing_from(u64::MAX - 8).is_err());
     }
 }

@@ -547,7 +547,6 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
         clock_locked: None,
         compute_capability,
         labels: Vec::new(),
-        source: None,
     };
     Ok(Recording {
         launches: capture.launches.into_iter().map(launch).collect(),

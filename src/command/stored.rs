@@ -134,11 +134,6 @@ fn of_kernel(kernel: &StoredKernel) -> String {
         text,
         "   not shown: {left_out} metrics (--format json has all)"
     );
-    for (side, time) in [("B", &kernel.more_time), ("A", &kernel.less_time)] {
-        if let Some(time) = time {
-            let _ = writeln!(text, "   more time in {side}: {}", one_line(time));
-        }
-    }
     text
 }
 

@@ -362,8 +362,6 @@ pub struct ProfileSettings {
     #[schemars(with = "Vec<String>")]
     #[schemars(extend("x-stricter" = "fewer"))]
     pub accept_tiers: Vec<Tier>,
-    /// Sample where warps are, for a regression to name source lines. Default: false.
-    pub hotspots: bool,
     /// Whether its times are those of the program as it runs, and counters are read only where these
     /// differ: no key.
     #[serde(skip_deserializing)]
@@ -390,7 +388,6 @@ impl Default for ProfileSettings {
             timeout: Duration::from_secs(300),
             accept_tiers: Vec::new(),
             as_it_runs: false,
-            hotspots: false,
             retries: 0,
         }
     }

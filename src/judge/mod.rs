@@ -10,7 +10,6 @@ pub use compare::metric::{Case, Comparison, Judged, Summary};
 pub use compare::mode::Mode;
 pub use compare::profiles::compare;
 pub use explain::cause::{Cause, CauseKind, causes};
-pub use explain::hotspot::{KernelHotspots, LineMove, Sampled, StallMove, moved};
 pub use explain::overview::{Bound, KernelOverview};
 pub use explain::proposal::Proposal;
 pub use explain::stored::{Stored, StoredKernel, StoredMetric};

@@ -132,7 +132,6 @@ roles! {
     /// in percent.
     WgmmaStall = "smsp__warp_issue_stalled_gmma_per_warp_active.pct",
     /// Cycles between two samples of a scheduler.
-    SampleInterval = "smsp__pcsamp_interval_cycles",
 
     /// Registers of a thread.
     RegistersPerThread = "launch__registers_per_thread",

@@ -198,7 +198,7 @@ fn sanitized(variant: &Variant) -> impl Iterator<Item = SanitizerTool> {
 
 /// What is measured once.
 fn before_rounds(variant: &Variant) -> Option<Task> {
-    let counted = variant.profile.hotspots || variant.has_phase(Phase::Counting);
+    let counted = variant.has_phase(Phase::Counting);
     counted.then_some(Task::Measure(Phase::Counting))
 }
 
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn side_by_side_the_sides_take_turns_in_being_first_and_last() {
         let variant = variant(
-            "[suite.s]\nkernels = \"k\"\n\
-             [suite.s.variant.v]\nrun = [\"x\"]\nprofile = { hotspots = true }\n",
+            "[metric.instructions]\ncounter = \"smsp__inst_executed.sum\"\nexact = true\n\
+             [suite.s]\nkernels = \"k\"\n[suite.s.variant.v]\nrun = [\"x\"]\n",
         );
         let plan = VariantPlan::side_by_side(&variant);
         assert_eq!(plan.bounds(), (3, 10));

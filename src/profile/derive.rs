@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
 
-use super::{Hotspots, KernelProfile, MetricIdentity, Series};
+use super::{KernelProfile, MetricIdentity, Series};
 use crate::binary::whole;
 use crate::config::Metric;
 use crate::metric::Role;
@@ -89,14 +89,11 @@ impl Derived {
 
 /// Groups launches by kernel, grid and block, and takes the counters' values as samples.
 ///
-/// `files` are the paths of the files that the variant is made of, below the configuration.
-///
 /// # Errors
 /// [`DeriveError`]. A missing value is no error: it is a sample without a value.
-pub fn derive<'f>(
+pub fn derive(
     counters: &BTreeMap<String, (String, Phase)>,
     sources: &[Source<'_>],
-    files: impl IntoIterator<Item = &'f String>,
 ) -> Result<Derived, DeriveError> {
     let mut gpu: Option<(String, String)> = None;
     let mut units: BTreeMap<&str, Option<&str>> = BTreeMap::new();
@@ -154,10 +151,9 @@ pub fn derive<'f>(
             )
         })
         .collect();
-    let files: Vec<&str> = files.into_iter().map(String::as_str).collect();
     let kernels = groups
         .iter()
-        .map(|group| group.profile(counters, sources, &files))
+        .map(|group| group.profile(counters, sources))
         .collect();
     Ok(Derived {
         gpu,
@@ -205,13 +201,7 @@ impl Group<'_> {
         &self,
         counters: &BTreeMap<String, (String, Phase)>,
         sources: &[Source<'_>],
-        files: &[&str],
     ) -> KernelProfile {
-        // Of one process, so that what several machines sampled is not mixed.
-        let hotspots = self
-            .launches
-            .iter()
-            .find_map(|launches| Hotspots::of(launches.iter().copied(), files));
         let series = |counter: &String, phase: Phase| {
             let (machines, samples): (Vec<Option<&str>>, Vec<_>) = self
                 .launches
@@ -239,7 +229,6 @@ impl Group<'_> {
             block: self.first.block,
             dynamic_shared_bytes: self.dynamic_shared_bytes(),
             code: None,
-            hotspots,
             metrics: counters
                 .iter()
                 .map(|(alias, (counter, phase))| (alias.clone(), series(counter, *phase)))

@@ -118,7 +118,6 @@ pub fn profile_of(
     let derived = derive(
         &variant.counters_on(Tier::Counters),
         &sources.collect::<Vec<_>>(),
-        [],
     )?;
     let derived = derived.without_unmeasured(&variant.explaining());
     let (first, _) = recordings.first().ok_or(DeriveError::Empty)?;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::hotspots::Hotspots;
 use crate::binary::{LaunchShape, StaticMetric};
 use crate::statistics::Samples;
 use crate::terms::Phase;
@@ -52,9 +51,6 @@ pub struct KernelProfile {
     /// Its machine code, on the static tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// Where its warps were, in the process that sampled it; shown, never judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hotspots: Option<Hotspots>,
     /// By alias.
     pub metrics: BTreeMap<String, Series>,
 }

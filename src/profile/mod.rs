@@ -2,7 +2,6 @@
 //! profiles comparable, and the provenance that is only shown.
 
 mod derive;
-mod hotspots;
 pub mod import;
 mod kernel;
 mod launch_list;
@@ -28,7 +27,6 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 pub use derive::{DeriveError, Derived, Source, derive};
-pub use hotspots::{HotLine, Hotspots, MOST_LINES, Stall};
 pub use kernel::{Code, KernelProfile, MetricIdentity, Series};
 pub use launch_list::{KernelLaunches, LaunchList, OtherLaunches};
 pub use launch_of::Taken;

@@ -212,17 +212,13 @@ fn unmeasured(report: &VariantReport, comparison: &Comparison) -> bool {
         && comparison.current.is_none()
 }
 
-/// One line with the share of each kernel in the total; one for each kernel that got worse, with what moved together; one with where its time moved;
+/// One line with the share of each kernel in the total; one for each kernel that got worse, with what moved together;
 /// and one with the distance of the base from its locked baseline.
 pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
     let causes = report
         .causes
         .iter()
         .map(|of_kernel| format!("{}: {}", of_kernel.kernel, of_kernel.sentence()));
-    let hotspots = report
-        .hotspots
-        .iter()
-        .map(|of_kernel| format!("{}: {}", of_kernel.kernel, of_kernel.text));
     let drift: Vec<String> = report
         .drift
         .iter()
@@ -239,12 +235,7 @@ pub(super) fn causes_and_drift(report: &VariantReport) -> Vec<String> {
         )
     });
     let shares = share_words(&report.shares);
-    shares
-        .into_iter()
-        .chain(causes)
-        .chain(hotspots)
-        .chain(drift)
-        .collect()
+    shares.into_iter().chain(causes).chain(drift).collect()
 }
 
 /// The word for a row's verdict.

@@ -6,7 +6,7 @@ use super::find::in_toolkit;
 use super::nvcc::Nvcc;
 use super::query::query;
 use super::tool::Tool;
-use crate::binary::{Listing, listing, without_relocations};
+use crate::binary::without_relocations;
 use crate::config::Toolchain;
 use crate::disk;
 use crate::finding::Error;
@@ -48,20 +48,6 @@ impl Nvdisasm {
             // Version 13 crashes where the address of a `__shared__` variable is left to the linker.
             let linked = without_relocations(cubin.to_vec()).ok_or(error)?;
             self.disassemble(&linked)
-        })
-    }
-
-    /// The instructions of a cubin, given as its bytes.
-    ///
-    /// # Errors
-    /// [`Error`] where it fails, or its answer cannot be read.
-    pub fn listing(&self, cubin: &[u8]) -> Result<Listing, Error> {
-        let json = self.disassemble(cubin)?;
-        listing(json.as_bytes()).map_err(|error| {
-            Error::environment(
-                error.to_string(),
-                "install an nvdisasm that is as new as the compiler",
-            )
         })
     }
 }

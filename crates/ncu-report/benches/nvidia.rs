@@ -1,9 +1,8 @@
 //! Time to decode every metric of a report, with this library and with NVIDIA's own, in turns.
 //!
 //! NVIDIA's library is `ncu_report`, the Python module of Nsight Compute, which is on PyPI too. It
-//! needs no GPU. Its time contains the opening of the file and the value of each metric, and no
-//! values by instruction; ours contains these, their source lines and the machine code as well.
-//! The two take turns on every file, so that a busy machine disturbs both.
+//! needs no GPU. Its time contains the opening of the file and the value of each metric. The two take
+//! turns on every file, so that a busy machine disturbs both.
 
 use std::error::Error;
 use std::io::{Write, stderr, stdout};

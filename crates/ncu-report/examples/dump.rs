@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ncu_report::{Launch, Recording};
+use ncu_report::Recording;
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args_os().nth(1) else {
@@ -41,26 +41,6 @@ fn dump(recording: &Recording, out: &mut impl Write) -> io::Result<()> {
                 Some(unit) => writeln!(out, "  {name} = {value} {unit}")?,
                 None => writeln!(out, "  {name} = {value} (unknown unit)")?,
             }
-        }
-        dump_samples(launch, out)?;
-    }
-    Ok(())
-}
-
-/// The ten instructions with the most samples.
-fn dump_samples(launch: &Launch, out: &mut impl Write) -> io::Result<()> {
-    let Some(source) = &launch.source else {
-        return Ok(());
-    };
-    let mut hottest: Vec<_> = source.instructions.iter().collect();
-    hottest.sort_by_key(|one| std::cmp::Reverse(one.samples));
-    writeln!(out, "  {} samples", source.samples())?;
-    for one in hottest.iter().take(10) {
-        let (function, offset, samples) = (&one.function, one.offset, one.samples);
-        write!(out, "  {samples:>8} at {function}+{offset:#x}")?;
-        match one.lines.first() {
-            Some(line) => writeln!(out, " {}:{}", line.file, line.line)?,
-            None => writeln!(out)?,
         }
     }
     Ok(())

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::instructions::SourceCounters;
 use crate::metrics::Metrics;
 use crate::value::Measurement;
 
@@ -58,9 +57,6 @@ pub struct Launch {
     pub metrics: Metrics,
     /// Rows of the details page that have a label instead of the name of a metric.
     pub labels: Vec<Label>,
-    /// Counts and samples of single instructions, and the machine code. CSV pages have none, and
-    /// neither do reports without the section `SourceCounters`.
-    pub source: Option<Arc<SourceCounters>>,
 }
 
 impl Launch {

@@ -5,9 +5,8 @@
 //! full precision, [`csv::read`] reads a page. All return a [`Recording`]: the profiled launches,
 //! each with the names of its kernel, its grid and block, and its metrics with units.
 //!
-//! A report also contains counts and samples of single instructions ([`Launch::source`]), the
-//! machine code that ran ([`report::machine_code`]), and with it the source lines of each
-//! instruction ([`LineTable`]). [`agree`] compares a report with a page of the same run.
+//! A report also contains the machine code that ran ([`report::machine_code`]). [`agree`] compares
+//! a report with a page of the same run.
 //! [`report::strip`] makes a copy of a report that can be published.
 //!
 //! No file is trusted: each length is checked before it is used, and each error states the byte
@@ -24,10 +23,8 @@ mod elf_sections;
 mod error;
 mod function_name;
 mod input;
-mod instructions;
 mod launch;
 mod limits;
-mod line_table;
 mod mangled_name;
 mod metrics;
 mod recording;
@@ -41,10 +38,8 @@ pub use catalog::{Chip, Existence, Symbol, Unit, exists, unit_of};
 pub use error::ReadError;
 pub use function_name::function_name;
 pub use input::{read, read_file};
-pub use instructions::{InstructionCounters, SourceCounters};
 pub use launch::{Kernel, Label, Launch, ResultKind};
 pub use limits::MAX_FILE_SIZE;
-pub use line_table::{Line, LineTable};
 pub use mangled_name::{base_name, placeless};
 pub use metrics::Metrics;
 pub use recording::Recording;

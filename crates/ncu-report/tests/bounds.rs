@@ -127,13 +127,6 @@ fn assert_linear(what: &str, input: impl Fn(usize) -> Vec<u8>, run: impl Fn(&[u8
     );
 }
 
-/// A kernel result with samples at these addresses, which refers to source 1.
-fn sampled(metric: u64, addresses: impl Iterator<Item = u64>) -> Message {
-    let values = Message::default().integer(1, metric);
-    let values = values.counts(addresses.map(|address| (address, 1)));
-    result([values]).bytes(15, &Message::default().integer(1, 1).0)
-}
-
 /// Source 1 with a cubin and functions.
 fn source(cubin: &[u8], functions: &[(u64, &[u8])]) -> Message {
     let functions = functions
@@ -145,27 +138,22 @@ fn source(cubin: &[u8], functions: &[(u64, &[u8])]) -> Message {
         .bytes(9, &Message::repeated(1, functions).0)
 }
 
-/// An ELF file for 64 bits. A section is the offset of its name, its type, its data, the symbols it
-/// refers to and the section that it is about.
+/// An ELF file for 64 bits. A section is the offset of its name, its type and its data.
 struct Elf {
     names: Vec<u8>,
     sections: Vec<Section>,
 }
 
-#[derive(Default)]
 struct Section {
     name: u32,
     kind: u32,
     data: Vec<u8>,
-    link: u32,
-    info: u32,
-    entry: u64,
 }
 
 impl Elf {
     fn new() -> Elf {
         Elf {
-            names: b"\0.debug_line\0.text.f\0".to_vec(),
+            names: b"\0".to_vec(),
             sections: Vec::new(),
         }
     }
@@ -175,14 +163,7 @@ impl Elf {
             name,
             kind,
             data: data.to_vec(),
-            ..Section::default()
         });
-        self
-    }
-
-    fn linked(mut self, link: u32, info: u32, entry: u64) -> Elf {
-        let last = self.sections.last_mut().unwrap();
-        (last.link, last.info, last.entry) = (link, info, entry);
         self
     }
 
@@ -199,9 +180,6 @@ impl Elf {
             header[4..8].copy_from_slice(&section.kind.to_le_bytes());
             header[24..32].copy_from_slice(&(file.len() as u64).to_le_bytes());
             header[32..40].copy_from_slice(&(section.data.len() as u64).to_le_bytes());
-            header[40..44].copy_from_slice(&section.link.to_le_bytes());
-            header[44..48].copy_from_slice(&section.info.to_le_bytes());
-            header[56..].copy_from_slice(&section.entry.to_le_bytes());
             headers.extend(header);
             file.extend(&section.data);
         }
@@ -218,70 +196,13 @@ impl Elf {
     }
 }
 
-const DEBUG_LINE: u32 = 1;
-const TEXT_F: u32 = 13;
-
-/// A unit of DWARF 2 with this list of folders and files, and this program.
-fn unit(folders: &[&[u8]], files: &[(&[u8], u8)], program: &[u8]) -> Vec<u8> {
-    let mut header = vec![1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
-    for folder in folders {
-        header.extend(*folder);
-        header.push(0);
-    }
-    header.push(0);
-    for (file, folder) in files {
-        header.extend(*file);
-        header.extend([0, *folder, 0, 0]);
-    }
-    header.push(0);
-    let body = [
-        &2_u16.to_le_bytes()[..],
-        &(header.len() as u32).to_le_bytes(),
-        &header,
-        program,
-    ]
-    .concat();
-    [&(body.len() as u32).to_le_bytes()[..], &body].concat()
-}
-
-/// A program that begins at the section of this index (no relocation is needed for that), and has
-/// these instructions.
-fn program(section: u64, instructions: &[u8]) -> Vec<u8> {
-    let address = (section << 40).to_le_bytes();
-    [&[0, 9, 2][..], &address, instructions, &[2, 16, 0, 1, 1]].concat()
-}
-
-/// A cubin with these units, and the code of the function `f`, which is section 1.
-fn cubin(units: &[Vec<u8>]) -> Vec<u8> {
-    Elf::new()
-        .section(TEXT_F, 1, &[0; 16])
-        .section(DEBUG_LINE, 1, &units.concat())
-        .file()
-}
-
-/// A report with a sample in the function `f` of a cubin.
+/// A report with a cubin.
 fn report_with(cubin: &[u8]) -> Vec<u8> {
-    report_of(
-        &[b"smsp__pcsamp_sample_count"],
-        &[source(cubin, &[(0x1000, b"f")])],
-        &[sampled(0, [0x1000].into_iter())],
-    )
-}
-
-/// The lines of the one instruction of a report.
-fn lines(bytes: &[u8]) -> Vec<(String, u32)> {
-    let recording = report::read(bytes).unwrap();
-    let source = recording.launches[0].source.as_ref().unwrap();
-    let lines = source.instructions[0].lines.iter();
-    lines
-        .map(|line| (line.file.to_string(), line.line))
-        .collect()
+    report_of(&[], &[source(cubin, &[(0x1000, b"f")])], &[])
 }
 
 /// Reports that take much memory for their size, unless the reader bounds it.
 fn hostile_reports() -> Vec<(&'static str, Vec<u8>)> {
-    let folder = vec![b'a'; 3000];
-    let files = vec![(&b"f"[..], 1); 30_000];
     let long = vec![b'n'; 100_000];
     let text = Message::default().bytes(1, b"t");
     let text = Message::default().integer(1, 0).bytes(2, &text.0);
@@ -292,57 +213,42 @@ fn hostile_reports() -> Vec<(&'static str, Vec<u8>)> {
     let nested = (0..64).fold(vec![b'/'; 2_000_000], |inner, _| {
         Message::default().bytes(60, &inner).0
     });
-    let rows = program(1, &[0x20; 2_000_000]);
-    let only_ends = [0, 1, 1].repeat(500_000);
-    let definitions = [0, 6, 3, b'a', 0, 0, 0, 0].repeat(300_000);
     let references = |reference| Message::default().integer(1, reference);
     let functions: Vec<(u64, &[u8])> = (0..100_000).map(|address| (address, &b""[..])).collect();
     let plain = |results: &[Message]| report_of(&[], &[], results);
     let named = |name: &[u8], results: &[Message]| report_of(&[name], &[], results);
     let of_sources = |sources: &[Message]| report_of(&[], sources, &[]);
-    let of_units = |units: &[Vec<u8>]| report_with(&cubin(units));
     let sources: Vec<Message> = (0..300_000).map(references).collect();
-    let (executed, reason) = (b"inst_executed", b"smsp__pcsamp_warps_issue_stalled_x");
-    let of_each_value = |metric: &[u8]| named(metric, &[sampled(0, 0..300_000)]);
-    let small = unit(&[&folder], &files[..200], &[]);
-    let (ends, defined) = (program(1, &only_ends), program(1, &definitions));
     let metrics = vec![metric(0, number(1)); 400_000];
     vec![
         ("empty results", plain(&vec![result([]); 500_000])),
         ("one text", named(b"a", &[result([text.clone()])])),
         ("texts", named(b"a", &vec![result([text]); 200_000])),
         ("many metrics", named(b"a", &[result(metrics)])),
-        ("lists", named(executed, &vec![result([empty_lists]); 10])),
-        ("an instruction for each value", of_each_value(executed)),
-        ("a reason for each value", of_each_value(reason)),
+        (
+            "lists",
+            named(b"inst_executed", &vec![result([empty_lists]); 10]),
+        ),
         ("names that are not UTF-8", plain(&vec![invalid; 40])),
         ("short names", report_of(&vec![&b"a"[..]; 60_000], &[], &[])),
         ("references of sources", of_sources(&sources)),
         ("functions", of_sources(&[source(b"", &functions)])),
         ("a message in 64 messages", plain(&[Message(nested)])),
-        ("a long folder", of_units(&[unit(&[&folder], &files, &[])])),
-        ("a unit for each of many files", of_units(&vec![small; 500])),
-        ("a row for each byte", of_units(&[unit(&[], &[], &rows)])),
-        ("ends of sequences", of_units(&[unit(&[], &[], &ends)])),
-        ("defined files", of_units(&[unit(&[], &[], &defined)])),
         ("many sections", report_with(&sections(&long, 3000))),
     ]
 }
 
-/// A cubin with many sections `.text.`, whose names begin one after the other in a long name, and
-/// a row in each.
+/// A cubin with many sections, whose names begin one after the other in a long name.
 fn sections(name: &[u8], count: u32) -> Vec<u8> {
     let mut elf = Elf::new();
     let start = elf.names.len() as u32;
     elf.names.extend(b".text.".repeat(count as usize));
     elf.names.extend(name);
     elf.names.push(0);
-    let mut units = Vec::new();
     for index in 0..count {
         elf = elf.section(start + 6 * index, 1, &[]);
-        units.extend(program(u64::from(index) + 1, &[0x20, 0x20]));
     }
-    elf.section(DEBUG_LINE, 1, &unit(&[], &[], &units)).file()
+    elf.file()
 }
 
 #[test]
@@ -353,49 +259,6 @@ fn no_report_takes_more_memory_than_eight_times_its_size_and_64_mib() {
         // Each ends in less than a second without optimization; quadratic ones take minutes.
         assert!(start.elapsed() < Duration::from_secs(30), "{what}");
     }
-}
-
-#[test]
-fn lists_that_a_line_table_states_to_be_endless_are_not_read() {
-    // Version 5: a list of 2^60 folders, each of which takes no byte of the file.
-    let endless = [&[1, 1, 0x19][..], &[0xff; 8], &[0x0f]].concat();
-    let header = [&[1, 1, 1, 0xfb, 14, 1][..], &endless].concat();
-    let body = [
-        &[5, 0, 8, 0][..],
-        &(header.len() as u32).to_le_bytes(),
-        &header,
-    ]
-    .concat();
-    let unit = [&(body.len() as u32).to_le_bytes()[..], &body].concat();
-    let bytes = report_with(&cubin(&[unit]));
-    assert_eq!(assert_bounded("endless folders", &bytes).unwrap(), 1);
-    assert_eq!(lines(&bytes), []);
-}
-
-#[test]
-fn a_file_that_a_unit_does_not_have_is_not_that_of_another_unit() {
-    let ours = |file: u8| {
-        // Set file and line (advance by 4), copy.
-        let rows = program(1, &[4, file, 3, 4, 1]);
-        let first = unit(&[], &[(b"first.cu", 0)], &[]);
-        let second = unit(&[], &[(b"second.cu", 0)], &rows);
-        let third = unit(&[], &[(b"third.cu", 0)], &[]);
-        lines(&report_with(&cubin(&[first, second, third])))
-    };
-    assert_eq!(ours(1), [("second.cu".to_owned(), 5)]);
-    assert_eq!(ours(0), []);
-    assert_eq!(ours(2), []);
-}
-
-#[test]
-fn an_address_that_leaves_its_section_belongs_to_no_other_function() {
-    // The address advances from section 0, which has no code, by 2^40 to the code of `f`.
-    let advance = [2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
-    let rows = |section| program(section, &[&advance[..], &[1]].concat());
-    let report = |section| report_with(&cubin(&[unit(&[], &[(b"x.cu", 0)], &rows(section))]));
-    assert_eq!(lines(&report(0)), []);
-    let whole = report_with(&cubin(&[unit(&[], &[(b"x.cu", 0)], &program(1, &[1]))]));
-    assert_eq!(lines(&whole), [("x.cu".to_owned(), 1)]);
 }
 
 #[test]
@@ -429,41 +292,14 @@ fn the_time_for_a_report_grows_with_its_size_and_no_faster() {
         alternating(&[vec![b'w'; size * 20_000]], size * 500)
     });
     let name = |size: usize| vec![b'n'; size * 20_000];
-    // A cubin with code in a section of a long name.
-    let named = |name: &[u8], units: &[u8]| {
-        let mut elf = Elf::new();
-        elf.names.extend([b".text.", name, b"\0"].concat());
-        let elf = elf.section(TEXT_F + 8, 1, &[]);
-        elf.section(DEBUG_LINE, 1, units).file()
-    };
-    linear("samples × the long name of a function", &|size| {
-        let cubin = named(&name(size), &unit(&[], &[(b"x.cu", 0)], &program(1, &[1])));
-        let source = source(&cubin, &[(0x1000, &name(size))]);
-        let results = vec![sampled(0, 0x1000..0x1010); size * 100];
-        report_of(&[b"smsp__pcsamp_sample_count"], &[source], &results)
-    });
-    linear("rows × the long name of a section", &|size| {
-        let rows = program(1, &vec![0x20; size * 20_000]);
-        report_with(&named(&name(size), &unit(&[], &[], &rows)))
-    });
-    linear("sections × their name", &|size| {
-        report_with(&sections(&name(size), size as u32 * 500))
-    });
-    linear("relocations × sections of them", &|size| {
-        let units = unit(&[], &[], &vec![1; size * 8000]);
-        // Section 2 is the one that they are about, section 3 has the symbols.
-        let mut elf = Elf::new()
-            .section(TEXT_F, 1, &[])
-            .section(DEBUG_LINE, 1, &units)
-            .section(0, 2, &[0; 48])
-            .linked(5, 1, 24)
-            .section(0, 3, &[0])
-            .section(0, 3, &[0]);
-        let relocation = [[0; 8], [1, 0, 0, 0, 1, 0, 0, 0], [0; 8]].concat();
-        for _ in 0..size * 50 {
-            elf = elf.section(0, 4, &relocation).linked(3, 2, 24);
-        }
-        report_with(&elf.file())
+    let cubin = |size: usize| sections(&name(size), size as u32 * 500);
+    let report = |size| report_with(&cubin(size));
+    assert_linear("sections × their name", report, |bytes| {
+        drop(black_box(report::strip(
+            bytes,
+            &mut Scrubber::default(),
+            true,
+        )));
     });
 }
 

@@ -13,7 +13,7 @@ mod common;
 #[path = "common/nvidia.rs"]
 mod nvidia;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,6 @@ fn aloud(text: &str) {
 struct Compared {
     launches: usize,
     values: usize,
-    /// Values by instruction.
-    instructions: usize,
     /// Of how many values NVIDIA names a unit, and of how many of these so do we.
     units: usize,
     known: usize,
@@ -139,18 +137,14 @@ impl Compared {
                 }
             }
         }
-        let (ours, theirs) = (by_instruction(ours), theirs_by_instruction(theirs));
-        self.instructions += theirs.values().map(BTreeMap::len).sum::<usize>();
-        self.equal("values by instruction", ours, theirs);
     }
 
     fn line(&self, name: &str) -> String {
         let share = 100.0 * self.known as f64 / self.units.max(1) as f64;
         format!(
-            "{name:60} {:5} launches {:8} values {:7} by instruction {:8} units, {share:6.2} % known, {} by us alone; differ: {} values, {} units",
+            "{name:60} {:5} launches {:8} values {:8} units, {share:6.2} % known, {} by us alone; differ: {} values, {} units",
             self.launches,
             self.values,
-            self.instructions,
             self.units,
             self.alone,
             self.differences.len(),
@@ -161,7 +155,6 @@ impl Compared {
     fn add(&mut self, name: &str, other: Compared) {
         self.launches += other.launches;
         self.values += other.values;
-        self.instructions += other.instructions;
         self.units += other.units;
         self.known += other.known;
         self.alone += other.alone;
@@ -179,39 +172,6 @@ fn is_read(ours: &Value, theirs: &Json) -> bool {
     // It reads 0 of a metric that has values by instance alone.
     let by_instance = theirs[0].as_f64() == Some(0.0) && theirs[2].as_u64() > Some(0);
     common::is_same(ours, &theirs[0]) || *ours == Value::Missing && by_instance
-}
-
-/// By metric and address: the counts of instructions that are not zero.
-type Counts = BTreeMap<String, BTreeMap<u64, u64>>;
-
-fn by_instruction(launch: &Launch) -> Counts {
-    let mut counts = Counts::new();
-    let mut add = |metric: &str, address: u64, count: u64| {
-        if count > 0 {
-            let counts = counts.entry(metric.to_owned()).or_default();
-            counts.insert(address, count);
-        }
-    };
-    for one in launch.source.iter().flat_map(|source| &source.instructions) {
-        add("inst_executed", one.address, one.executed.unwrap_or(0));
-        add("smsp__pcsamp_sample_count", one.address, one.samples);
-        for (reason, count) in &one.stalls {
-            let metric = format!("smsp__pcsamp_warps_issue_stalled_{reason}");
-            add(&metric, one.address, *count);
-        }
-    }
-    counts
-}
-
-fn theirs_by_instruction(launch: &Json) -> Counts {
-    let lists = launch["instructions"].as_object().unwrap().iter();
-    let lists = lists.filter(|(metric, _)| !metric.ends_with("_not_issued"));
-    let counts = lists.map(|(metric, list)| {
-        let pairs: Vec<(u64, u64)> = serde_json::from_value(list.clone()).unwrap();
-        let counted = pairs.into_iter().filter(|(_, count)| *count > 0);
-        (metric.clone(), counted.collect::<BTreeMap<_, _>>())
-    });
-    counts.filter(|(_, counts)| !counts.is_empty()).collect()
 }
 
 /// The reports in a folder and below it.

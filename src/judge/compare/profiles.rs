@@ -262,10 +262,9 @@ fn judge_pair<'a>(
             .iter()
             .map(|one| case.quantity(pair, one).judge().0);
         let all: Vec<Comparison> = comparisons.iter().cloned().chain(explaining).collect();
-        let explanation = Explanation::new(case, pair, &all, code);
+        let explanation = Explanation::new(&pair.current.name, &all, code);
         worse.explain(&explanation.named, &explanation.also);
         report.causes.extend(explanation.causes);
-        report.hotspots.extend(explanation.hotspots);
     }
     report.comparisons.extend(comparisons);
     findings

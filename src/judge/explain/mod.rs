@@ -3,7 +3,6 @@
 pub(in crate::judge) mod cause;
 pub(in crate::judge) mod code;
 pub(in crate::judge) mod explanation;
-pub(in crate::judge) mod hotspot;
 pub(in crate::judge) mod origin;
 pub(in crate::judge) mod overview;
 pub(in crate::judge) mod proposal;

@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::hotspot::{Sampled, moved};
 use crate::comparable::measured_where_known;
 use crate::judge::compare::metric::Pair;
 use crate::judge::compare::mode::Mode;
 use crate::judge::pair::kernels::pair_kernels;
-use crate::metric::Role;
 use crate::profile::{KernelProfile, MetricIdentity, Profile, Series};
 use crate::statistics::median;
 use crate::verdict::Change;
@@ -43,10 +41,6 @@ pub struct StoredKernel {
     pub after: String,
     /// The metrics of either side, what moved most first.
     pub metrics: Vec<StoredMetric>,
-    /// Where the second side takes more time, where both were sampled.
-    pub more_time: Option<String>,
-    /// Where the first side takes more time.
-    pub less_time: Option<String>,
 }
 
 /// Two profiles side by side.
@@ -92,24 +86,10 @@ impl StoredKernel {
             .map(|counter| StoredMetric::of(counter, was.get(counter), is.get(counter)))
             .collect();
         metrics.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let (first, second) = (
-            sampled(before, pair.reference),
-            sampled(after, pair.current),
-        );
-        let times = first.zip(second).map(|(first, second)| {
-            let name = |kernel: &KernelProfile| kernel.name.clone();
-            (
-                moved(&name(pair.current), &first, &second).text,
-                moved(&name(pair.reference), &second, &first).text,
-            )
-        });
-        let (more_time, less_time) = times.unzip();
         StoredKernel {
             before: named(pair.reference),
             after: named(pair.current),
             metrics: metrics.into_iter().map(|(_, metric)| metric).collect(),
-            more_time: more_time.filter(|text| !text.is_empty()),
-            less_time: less_time.filter(|text| !text.is_empty()),
         }
     }
 }
@@ -186,12 +166,6 @@ fn range((_, _, series): &OneSide<'_>) -> Option<(f64, f64, f64)> {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
     Some((median(&values)?, *values.first()?, *values.last()?))
-}
-
-fn sampled<'a>(profile: &'a Profile, kernel: &'a KernelProfile) -> Option<Sampled<'a>> {
-    let metrics = by_counter(profile, kernel);
-    let duration = metrics.get(Role::Duration.counter()).and_then(range);
-    Sampled::of(profile, kernel, duration.map(|(value, _, _)| value))
 }
 
 fn named(kernel: &KernelProfile) -> String {

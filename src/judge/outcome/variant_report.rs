@@ -12,7 +12,6 @@ use crate::judge::compare::metric::Comparison;
 use crate::judge::compare::mode::Mode;
 use crate::judge::compare::waits::Waits;
 use crate::judge::explain::cause::Cause;
-use crate::judge::explain::hotspot::KernelHotspots;
 use crate::judge::pair::share::KernelShare;
 use crate::metric::Level;
 use crate::profile::{Profile, ProfileOrigin, Provenance, TOTAL};
@@ -100,9 +99,6 @@ pub struct VariantReport {
     pub waits: Option<Waits>,
     /// What moved together with what got worse, of each kernel.
     pub causes: Vec<KernelCauses>,
-    /// Where the time of kernels that got worse moved, where both sides were sampled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hotspots: Vec<KernelHotspots>,
     /// The base as measured now against its locked baseline: how far machine and toolchain have
     /// drifted. It fails no gate.
     pub drift: Vec<Comparison>,
@@ -142,7 +138,6 @@ impl VariantReport {
             shares: Vec::new(),
             waits: None,
             causes: Vec::new(),
-            hotspots: Vec::new(),
             drift: Vec::new(),
         }
     }

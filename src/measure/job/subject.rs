@@ -1,10 +1,9 @@
 //! One variant that is being measured, process by process.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::retry::discard;
-use crate::binary::{Compiled, Listing};
+use crate::binary::Compiled;
 use crate::build::{Artifact, code_not_kept, compiled_profile, cubins_of, loaded_code};
 use crate::config::{Config, Pin, Variant};
 use crate::evidence::{gpu_pins, launch_mismatches};
@@ -14,9 +13,7 @@ use crate::measure::cost::Spent;
 use crate::measure::place::bench::Bench;
 use crate::measure::seal::{Seal, listed};
 use crate::plan::{Job, Task};
-use crate::profile::{
-    Conditions, Derived, FileHash, LaunchList, Profile, Provenance, Source, derive, now,
-};
+use crate::profile::{Conditions, FileHash, LaunchList, Profile, Provenance, Source, derive, now};
 use crate::profiler::{Capture, Pending, Session, run};
 use crate::terms::{Phase, Seed, Tier, VariantId};
 use crate::toolchain::Nvdisasm;
@@ -36,8 +33,6 @@ pub struct Subject<'a> {
     processes: u32,
     /// What profiling it took so far, of every attempt.
     pub(in crate::measure) cost: Spent,
-    /// The instructions of the cubins that were measured, each disassembled once.
-    listings: Vec<(Arc<[u8]>, Option<Listing>)>,
     /// What its processes left.
     seal: Seal,
 }
@@ -63,7 +58,6 @@ impl<'a> Subject<'a> {
             pending: None,
             processes: 0,
             cost: Spent::default(),
-            listings: Vec::new(),
             seal: Seal::default(),
         }
     }
@@ -160,10 +154,7 @@ impl<'a> Subject<'a> {
 
     /// Whether its tier measures anything in a phase.
     pub(in crate::measure) fn has_phase(&self, phase: Phase) -> bool {
-        let samples = self.variant.profile.hotspots
-            && phase == Phase::Counting
-            && self.tier == Tier::Counters;
-        samples || self.variant.has_phase_on(self.tier, phase)
+        self.variant.has_phase_on(self.tier, phase)
     }
 
     /// The profile of what was captured so far.
@@ -279,8 +270,7 @@ impl<'a> Subject<'a> {
             })
             .collect();
         let counters = self.variant.counters_on(self.tier);
-        let files = self.artifact.sources.keys();
-        let mut derived = derive(&counters, &sources, files).map_err(|error| {
+        let mut derived = derive(&counters, &sources).map_err(|error| {
             Finding::deny(
                 Code::CaptureUnreadable,
                 &self.variant.id,
@@ -289,7 +279,6 @@ impl<'a> Subject<'a> {
             )
         })?;
         derived = derived.without_unmeasured(&self.variant.explaining());
-        self.name_instructions(&mut derived);
         let conditions = match self.tier {
             Tier::Counters => Conditions::from(&self.variant.profile),
             Tier::KernelTimes | Tier::Static => Conditions::default(),
@@ -298,50 +287,6 @@ impl<'a> Subject<'a> {
         Ok(Profile::new(
             self.variant, derived, self.tier, conditions, provenance,
         ))
-    }
-
-    /// Names the instructions of hotspots, where there is a disassembler.
-    fn name_instructions(&mut self, derived: &mut Derived) {
-        if derived
-            .kernels
-            .iter()
-            .all(|kernel| kernel.hotspots.is_none())
-        {
-            return;
-        }
-        let Ok(nvdisasm) = Nvdisasm::locate(&self.config.toolchain, &self.config.work) else {
-            return;
-        };
-        let launches = self
-            .captures
-            .iter()
-            .flat_map(|capture| &capture.report.launches);
-        let seen = &mut self.listings;
-        for launch in launches {
-            let kernel = derived.kernels.iter_mut().find(|kernel| {
-                kernel.mangled == launch.kernel.mangled
-                    && kernel.grid == launch.grid
-                    && kernel.block == launch.block
-            });
-            let cubin = launch
-                .source
-                .as_ref()
-                .and_then(|source| source.cubin.clone());
-            let (Some(kernel), Some(cubin)) = (kernel, cubin) else {
-                continue;
-            };
-            let at = seen.iter().position(|(known, _)| *known == cubin);
-            let at = at.unwrap_or_else(|| {
-                let listing = nvdisasm.listing(&cubin).ok();
-                seen.push((cubin, listing));
-                seen.len() - 1
-            });
-            let text = seen[at].1.as_ref().zip(kernel.mangled.as_ref());
-            let text = text.and_then(|(listing, name)| listing.get(name));
-            if let (Some(hotspots), Some(text)) = (&mut kernel.hotspots, text) {
-                hotspots.name_instructions(text);
-            }
-        }
     }
 
     /// Writes the profile beside its captures.

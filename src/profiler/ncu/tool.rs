@@ -40,9 +40,7 @@ impl Ncu {
         Ok(Ncu(Tool::at(Ncu::path(toolchain)?, work)?.with_version()?))
     }
 
-    /// The argv that profiles `program` (itself an argv) into one of `reports`. With hotspots the
-    /// counting phase also samples where warps are; lines need the machine code in the report, and
-    /// no source. Counters alone need no section: ncu would read all of its section files before it
+    /// The argv that profiles `program` (itself an argv) into one of `reports`. Counters alone need no section: ncu would read all of its section files before it
     /// starts the program, 0.4 s a process, so it is given an empty folder for them.
     pub fn profile_argv(
         &self,
@@ -61,12 +59,7 @@ impl Ncu {
         if !counters.is_empty() {
             option("--metrics", counters.join(","));
         }
-        // Times are never taken while warps are sampled.
-        let hotspots = settings.hotspots && phase == Phase::Counting;
-        match hotspots {
-            true => option("--section", "SourceCounters".to_owned()),
-            false => option("--section-folder", sections(stem).display().to_string()),
-        }
+        option("--section-folder", sections(stem).display().to_string());
         let selection = variant.selection(phase);
         match selection.per_kernel {
             true => {
@@ -86,7 +79,7 @@ impl Ncu {
         option("--replay-mode", settings.replay_mode.to_string());
         option("--graph-profiling", settings.graph_profiling.to_string());
         option("--target-processes", "all".to_owned());
-        let sass = match hotspots || variant.loaded_code {
+        let sass = match variant.loaded_code {
             true => "yes",
             false => "no",
         };

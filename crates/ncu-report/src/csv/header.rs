@@ -115,7 +115,6 @@ impl Header {
             compute_capability: chip.and_then(|column| compute_capability(row.cell(column))),
             metrics: Metrics::default(),
             labels: Vec::new(),
-            source: None,
         })
     }
 }

@@ -143,7 +143,6 @@ impl<'a> Page<'a, '_> {
                 kernel: before.kernel.clone(),
                 metrics: Metrics::default(),
                 labels: Vec::new(),
-                source: None,
                 ..*before
             },
             _ => self.header.launch(row)?,

@@ -44,14 +44,6 @@ pub(super) struct MetricValues {
 /// Memory of a metric in bytes: its name, its value, and its share of the chunk.
 const METRIC: usize = size_of::<(Arc<str>, Measurement)>() + 16;
 
-/// What was read of a metric.
-pub(super) struct Read {
-    /// The index of its name in sorted order.
-    pub(super) rank: u32,
-    /// Whether it has values by instruction or by unit of the chip.
-    pub(super) has_list: bool,
-}
-
 impl MetricValues {
     pub(super) fn new(
         strings: &StringTable<'_>,
@@ -62,11 +54,7 @@ impl MetricValues {
             .iter()
             .map(|name| {
                 let text = lossy(name);
-                // The name, and the reason of a stall in it.
-                memory.take(
-                    text.len().saturating_mul(2).saturating_add(MEMORY_PER_NAME),
-                    0,
-                )?;
+                memory.take(text.len().saturating_add(MEMORY_PER_NAME), 0)?;
                 Ok(Arc::from(text.as_ref()))
             })
             .collect::<Result<_, ReadError>>()?;
@@ -83,28 +71,19 @@ impl MetricValues {
         })
     }
 
-    /// The names of the metrics with their ranks.
-    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = (u32, &str)> {
-        let names = self.names.iter().map(|name| &**name);
-        self.rank.iter().copied().zip(names)
-    }
-
     /// `ProfileMetricResult { 1: NameId, 2: MetricValue, 3: repeated MetricValueList }`. A metric
     /// of which ncu collected only a list has no scalar.
     pub(super) fn read(
         &mut self,
         mut message: Slice<'_>,
         memory: &mut Memory,
-    ) -> Result<Read, ReadError> {
+    ) -> Result<(), ReadError> {
         let offset = message.offset();
-        let (mut id, mut value, mut has_list) = (None, Value::Missing, false);
+        let (mut id, mut value) = (None, Value::Missing);
         while let Some(field) = message.field()? {
             match field.number {
-                // Some metrics have a thousand of them, which are read later or not at all.
-                3 => {
-                    has_list = true;
-                    message.skip_short(3);
-                }
+                // Values by instruction or by unit of the chip: some metrics have a thousand.
+                3 => message.skip_short(3),
                 1 => id = Some(field.integer()?),
                 2 => value = scalar(field.bytes()?, memory)?,
                 _ => {}
@@ -113,7 +92,7 @@ impl MetricValues {
         let id = id.and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
             ReadError::report(offset, "expected the NameId of a metric, found none")
         })?;
-        let Some(&rank) = self.rank.get(id as usize) else {
+        if self.rank.get(id as usize).is_none() {
             return Err(ReadError::report(
                 offset,
                 format!(
@@ -121,10 +100,10 @@ impl MetricValues {
                     self.rank.len()
                 ),
             ));
-        };
+        }
         memory.take(METRIC, offset)?;
         self.found.push((id, value));
-        Ok(Read { rank, has_list })
+        Ok(())
     }
 
     /// Sorts the names of the current result, where they are not those of the last one.

@@ -12,7 +12,6 @@ mod block;
 mod compressed;
 mod debug_sections;
 mod file;
-mod instruction_values;
 mod layout;
 mod memory;
 mod metric_values;
@@ -25,7 +24,6 @@ mod strings;
 mod strip;
 mod wire;
 
-pub use crate::instructions::{InstructionCounters, SourceCounters};
 pub use compressed::{ENDINGS, compress, ending};
 pub use file::{KNOWN_FORMAT_VERSION, MAGIC};
 pub use sources::{MachineCode, machine_code};
@@ -38,14 +36,13 @@ use file::File;
 use memory::Memory;
 use result::Decoder;
 use session::Session;
-use sources::Sources;
 use strings::StringTable;
 
 /// Reads a report at full precision, compressed (`.ncu-repz`) or not.
 ///
 /// No length or count in the file is trusted: each is checked against the bytes that are left, and
-/// the whole content takes less than 8 times the size of the file and 64 MiB of memory. Damage in the
-/// machine code or its source lines is not an error: the lines are absent then.
+/// the whole content takes less than 8 times the size of the file and 64 MiB of memory. The machine code
+/// is not read.
 ///
 /// # Errors
 /// [`ReadError::NotAReport`] for another kind of file; [`ReadError::Report`] with the byte offset
@@ -67,17 +64,15 @@ pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     // read twice.
     let mut session = Session::default();
     let mut strings = StringTable::new(bytes.len());
-    let mut sources = Sources::default();
-    let mut memory = Memory::for_file(bytes.len());
+    let memory = Memory::for_file(bytes.len());
     let mut blocks = file.blocks;
     while let Some(block) = Block::next(&mut blocks)? {
-        sources.add(&block, &mut memory)?;
         block.header.each(3, |details| session.merge(details))?;
         block.header.each(4, |table| strings.merge(table))?;
     }
 
     let is_known = file.version == Some(KNOWN_FORMAT_VERSION);
-    let mut decoder = Decoder::new(&strings, sources, memory)?;
+    let mut decoder = Decoder::new(&strings, memory)?;
     let mut launches = Vec::new();
     let mut blocks = file.blocks;
     while let Some(block) = Block::next(&mut blocks)? {

@@ -3,28 +3,23 @@
 use std::sync::Arc;
 
 use super::block::Block;
-use super::instruction_values::{InstructionValues, with_source};
 use super::layout::{LAYOUTS, Layout};
 use super::memory::Memory;
 use super::metric_values::MetricValues;
-use super::sources::Sources;
 use super::strings::StringTable;
 use super::wire::Slice;
 use crate::error::ReadError;
-use crate::instructions::SourceCounters;
 use crate::launch::{Kernel, Launch, ResultKind};
 use crate::metrics::Metrics;
 use crate::value::Value;
 
 /// Memory of a launch without its names and metrics, in bytes: the list of launches grows, and a
-/// launch has the counters of its instructions and the lists of its metrics.
+/// launch has the lists of its metrics.
 const LAUNCH: usize = 2 * size_of::<Launch>() + 256;
 
 /// Turns result messages into launches.
-pub(super) struct Decoder<'a> {
+pub(super) struct Decoder {
     metrics: MetricValues,
-    instructions: InstructionValues<'a>,
-    sources: Sources<'a>,
     memory: Memory,
 }
 
@@ -37,27 +32,16 @@ struct Fields {
     context: Option<u32>,
     stream: Option<u32>,
     clock_locked: Option<bool>,
-    /// Reference of the source with the machine code.
-    source: Option<u64>,
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn new(
-        strings: &StringTable<'_>,
-        sources: Sources<'a>,
-        mut memory: Memory,
-    ) -> Result<Decoder<'a>, ReadError> {
+impl Decoder {
+    pub(super) fn new(strings: &StringTable<'_>, mut memory: Memory) -> Result<Decoder, ReadError> {
         let metrics = MetricValues::new(strings, &mut memory)?;
-        Ok(Decoder {
-            instructions: InstructionValues::new(metrics.names()),
-            metrics,
-            sources,
-            memory,
-        })
+        Ok(Decoder { metrics, memory })
     }
 
     /// Adds the launches of a block, and returns what follows them in the payload.
-    pub(super) fn results(
+    pub(super) fn results<'a>(
         &mut self,
         block: &Block<'a>,
         launches: &mut Vec<Launch>,
@@ -79,9 +63,8 @@ impl<'a> Decoder<'a> {
         Ok(payload)
     }
 
-    fn launch(&mut self, layout: &Layout, message: Slice<'a>) -> Result<Launch, ReadError> {
+    fn launch(&mut self, layout: &Layout, message: Slice<'_>) -> Result<Launch, ReadError> {
         let fields = self.fields(layout, message)?;
-        let source = self.source(fields.source)?;
         let (metrics, compute_capability) = self.metrics.finish(&mut self.memory)?;
         let size = |field: Option<[u64; 3]>, names| {
             field
@@ -102,14 +85,13 @@ impl<'a> Decoder<'a> {
             compute_capability,
             metrics,
             labels: Vec::new(),
-            source,
         })
     }
 
     /// `ProfileResult { 5: KernelMangledName, 6: KernelFunctionName, 7: KernelDemangledName,
-    /// 10: GridSize, 11: BlockSize, 13: MetricResults, 15: Source, 22: ContextID, 23: StreamID,
-    /// 25: ClockStatus }`, of which the source is `{ 1: Reference }`. The other kinds of results have the fields of their [`Layout`].
-    fn fields(&mut self, layout: &Layout, mut message: Slice<'a>) -> Result<Fields, ReadError> {
+    /// 10: GridSize, 11: BlockSize, 13: MetricResults, 22: ContextID, 23: StreamID, 25: ClockStatus }`.
+    /// The other kinds of results have the fields of their [`Layout`].
+    fn fields(&mut self, layout: &Layout, mut message: Slice<'_>) -> Result<Fields, ReadError> {
         let is_kernel = layout.kind == ResultKind::Kernel;
         let mut fields = Fields::default();
         if !is_kernel {
@@ -118,7 +100,9 @@ impl<'a> Decoder<'a> {
         while let Some(field) = message.field()? {
             let number = Some(field.number);
             match field.number {
-                number if number == layout.metrics => self.metric(field.bytes()?)?,
+                number if number == layout.metrics => {
+                    self.metrics.read(field.bytes()?, &mut self.memory)?;
+                }
                 5 if is_kernel => fields.kernel.mangled = self.name(field.bytes()?)?,
                 6 if is_kernel => {
                     fields.kernel.function = self.name(field.bytes()?)?.unwrap_or_default();
@@ -126,7 +110,6 @@ impl<'a> Decoder<'a> {
                 7 if is_kernel => fields.kernel.demangled = self.name(field.bytes()?)?,
                 10 if is_kernel => fields.grid = Some(dimensions(field.bytes()?)?),
                 11 if is_kernel => fields.block = Some(dimensions(field.bytes()?)?),
-                15 if is_kernel => fields.source = field.bytes()?.integer(1)?,
                 _ if number == layout.context => fields.context = Some(field.integer_32()?),
                 _ if number == layout.stream => fields.stream = Some(field.integer_32()?),
                 _ if number == layout.clock => {
@@ -149,25 +132,6 @@ impl<'a> Decoder<'a> {
         self.memory
             .take(name.len().saturating_add(16), text.offset())?;
         Ok(Some(name))
-    }
-
-    fn metric(&mut self, message: Slice<'a>) -> Result<(), ReadError> {
-        let metric = self.metrics.read(message, &mut self.memory)?;
-        self.instructions.add(&metric, message, &mut self.memory)
-    }
-
-    /// Counts and samples of single instructions; `None` where the result has none.
-    fn source(&mut self, reference: Option<u64>) -> Result<Option<Arc<SourceCounters>>, ReadError> {
-        let instructions = self.instructions.finish(&mut self.memory)?;
-        if instructions.is_empty() {
-            return Ok(None);
-        }
-        let source = match reference {
-            Some(reference) => self.sources.get(reference, &mut self.memory)?,
-            None => None,
-        };
-        let counters = with_source(instructions, source, &mut self.memory)?;
-        Ok(Some(Arc::new(counters)))
     }
 }
 

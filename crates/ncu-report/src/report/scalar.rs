@@ -1,7 +1,7 @@
 //! A single value of a metric.
 
 use super::memory::Memory;
-use super::wire::{Slice, whole_varint};
+use super::wire::Slice;
 use crate::error::ReadError;
 use crate::value::Value;
 
@@ -32,45 +32,4 @@ pub(super) fn scalar(mut message: Slice<'_>, memory: &mut Memory) -> Result<Valu
         }
     }
     Ok(value)
-}
-
-/// The value of a message whose only field is a `uint64`; `None` for any other message, damaged or
-/// not. [`scalar`] gives the same value.
-#[inline(always)]
-pub(super) fn single_integer(message: &[u8]) -> Option<u64> {
-    const UINT64: u8 = 5 << 3;
-    let (&UINT64, number) = message.split_first()? else {
-        return None;
-    };
-    whole_varint(number)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_single_integer_is_the_value_that_any_reader_gives(
-            key in prop_oneof![3 => Just(0x28_u8), 1 => any::<u8>()],
-            number in proptest::collection::vec(any::<u8>(), 0..12),
-            as_one_number in any::<bool>(),
-        ) {
-            let mut bytes = vec![key];
-            bytes.extend(&number);
-            if as_one_number && let [_, first @ .., last] = &mut bytes[..] {
-                first.iter_mut().for_each(|byte| *byte |= 0x80);
-                *last &= 0x7f;
-            }
-            let message = Slice::of_file(&bytes);
-            let any = scalar(message, &mut Memory::for_file(bytes.len()));
-            if let Some(number) = single_integer(&bytes) {
-                prop_assert_eq!(any.ok(), Some(Value::Integer(number)));
-            } else if as_one_number && key == 0x28 && (1..10).contains(&number.len()) {
-                prop_assert!(false, "{bytes:x?} was not read");
-            }
-        }
-    }
 }

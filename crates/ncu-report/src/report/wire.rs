@@ -247,21 +247,6 @@ pub(super) fn short_message(bytes: &[u8], number: u8) -> Option<(&[u8], &[u8])> 
     }
 }
 
-/// The number in these bytes; `None` unless they are exactly one.
-#[inline(always)]
-pub(super) fn whole_varint(bytes: &[u8]) -> Option<u64> {
-    let (last, first) = bytes.split_last()?;
-    if *last >= 0x80 || first.len() > 8 {
-        return None;
-    }
-    first
-        .iter()
-        .rev()
-        .try_fold(u64::from(*last), |value, byte| {
-            (*byte >= 0x80).then_some(value << 7 | u64::from(byte & 0x7f))
-        })
-}
-
 /// The bytes as a text; what is not UTF-8 is replaced. Nearly all texts are UTF-8, and that is
 /// cheaper to check than to repair.
 pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {

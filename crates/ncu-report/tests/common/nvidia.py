@@ -10,10 +10,6 @@ import sys
 
 import ncu_report
 
-# The metrics whose values by instruction are compared too, as address and count.
-BY_INSTRUCTION = ("inst_executed", "smsp__pcsamp_sample_count", "smsp__pcsamp_warps_issue_stalled_")
-
-
 def plain(value):
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -22,22 +18,13 @@ def plain(value):
     return value
 
 
-def instructions(metric):
-    if not metric.num_instances() or not metric.has_correlation_ids():
-        return []
-    addresses = metric.correlation_ids()
-    return [[addresses.as_uint64(at), metric.as_uint64(at)] for at in range(metric.num_instances())]
-
-
 def launch(action):
-    metrics, lists = {}, {}
+    metrics = {}
     for name in action.metric_names():
         metric = action[name]
         metrics[name] = [plain(metric.value()), metric.unit(), metric.num_instances()]
-        if name in BY_INSTRUCTION[:2] or name.startswith(BY_INSTRUCTION[2]):
-            lists[name] = instructions(metric)
     bases = (action.NameBase_FUNCTION, action.NameBase_DEMANGLED, action.NameBase_MANGLED)
-    return {"names": [plain(action.name(base)) for base in bases], "metrics": metrics, "instructions": lists}
+    return {"names": [plain(action.name(base)) for base in bases], "metrics": metrics}
 
 
 print(json.dumps("ready"), flush=True)

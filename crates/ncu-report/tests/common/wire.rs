@@ -36,14 +36,6 @@ impl Message {
         message
     }
 
-    /// The counts of a metric by address.
-    pub fn counts(self, counts: impl IntoIterator<Item = (u64, u64)>) -> Message {
-        counts.into_iter().fold(self, |metric, (address, count)| {
-            let one = Message::default().bytes(1, &number(address).0);
-            metric.bytes(3, &one.bytes(2, &number(count).0).0)
-        })
-    }
-
     /// Messages as values of one field.
     pub fn repeated(number: u64, values: impl IntoIterator<Item = Message>) -> Message {
         let add = |all: Message, value: Message| all.bytes(number, &value.0);

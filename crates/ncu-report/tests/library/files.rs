@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ncu_report::{MAX_FILE_SIZE, ReadError, read_file};
+use ncu_report::{MAX_FILE_SIZE, ReadError, read_file, report};
 
 use crate::common;
 
@@ -36,4 +36,16 @@ fn a_file_above_the_limit_is_rejected_unread() {
         error.ends_with("the file has 1073741825 bytes, the limit is 1073741824"),
         "{error}"
     );
+}
+
+#[test]
+fn the_machine_code_has_the_functions_that_ran() {
+    let bytes = common::bytes("four_metrics.ncu-rep");
+    let codes = report::machine_code(&bytes).unwrap();
+    assert_eq!(codes.len(), 1);
+    assert!(codes[0].cubin.starts_with(b"\x7fELF"));
+    let launched = report::read(&bytes).unwrap().launches.remove(0).kernel;
+    let functions: Vec<&str> = codes[0].functions.values().map(|name| &**name).collect();
+    assert_eq!(functions, [launched.mangled.clone().unwrap()]);
+    assert!(report::machine_code(&bytes[..bytes.len() / 2]).is_err());
 }

@@ -8,7 +8,6 @@ mod common;
 mod csv_pages;
 mod damaged_reports;
 mod files;
-mod instructions;
 mod pairs;
 mod stripped_reports;
 mod values_and_units;

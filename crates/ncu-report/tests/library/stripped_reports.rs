@@ -30,18 +30,13 @@ fn strip(bytes: &[u8], keep_machine_code: bool) -> (Vec<u8>, BTreeMap<&'static s
     (copy, scrubber.removed)
 }
 
-/// A launch without what identifies the GPU, and without the source lines, which are read from
-/// the machine code.
-fn measured(mut launch: Launch) -> (Launch, Vec<String>) {
+/// A launch without what identifies the GPU.
+fn measured(mut launch: Launch) -> Launch {
     let metrics = launch.metrics.iter();
     let others = metrics.filter(|(name, _)| !report::identifies_the_gpu(name));
     let others = others.map(|(name, value)| (name.clone(), value.clone()));
     launch.metrics = others.collect();
-    let source = launch.source.take();
-    let instructions = source.iter().flat_map(|source| &source.instructions);
-    let counts = instructions.map(|one| (one.address, one.executed, one.samples, &one.stalls));
-    let counts = counts.map(|counts| format!("{counts:?}")).collect();
-    (launch, counts)
+    launch
 }
 
 #[test]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Part of the added time from which on what changed is called its cause.
-pub(crate) const LEAST_SHARE: f64 = 1.0 / 3.0;
+const LEAST_SHARE: f64 = 1.0 / 3.0;
 
 /// One thing that moved with a regression.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

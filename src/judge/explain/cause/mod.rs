@@ -17,7 +17,6 @@ mod waiting;
 mod work;
 
 pub(crate) use count::counted;
-pub(crate) use kind::LEAST_SHARE;
 pub use kind::{Cause, CauseKind};
 pub use rules::causes;
 pub(crate) use slower::slower;
