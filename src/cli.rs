@@ -421,14 +421,14 @@ pub struct BaselineArgs {
     #[arg(long)]
     pub show: bool,
     /// Why the profiles are accepted; goes into the ledger.
-    #[arg(long, value_name = "TEXT", requires = "lock")]
+    #[arg(long, value_name = "TEXT", requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub reason: Option<String>,
     /// Who accepts [default: git's user.name]
     #[arg(long, value_name = "NAME")]
     pub who: Option<String>,
     /// Folder of the profiles to lock [default: profiles in the work folder]. Repeatable for several
     /// GPUs of one model.
-    #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "lock")]
+    #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "lock", conflicts_with_all = NOT_LOCK)]
     pub from: Vec<PathBuf>,
     /// Derive every locked number again from the captures in this folder.
     #[arg(long, value_parser = own_path(), value_name = "DIR", requires = "verify", conflicts_with_all = ["lock", "show"])]

@@ -29,6 +29,7 @@ fn project(config: &[u8]) -> Project {
     project.write("d/t/v/profile.json", "{}");
     project.write("d/t/v/capture-1.records", "");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
+    project.write("lib.cuh", "");
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("bench.cu", "int main() { return 0; }\n");
     project.write("calls.cu", "int other();\nint main() { return other(); }\n");
@@ -64,7 +65,7 @@ source = "k.cu" | list ss/v* | 2 | no variant or suite matches `ss/v*`; did you 
 source = "k.cu" | list s/x* | 2 | no variant or suite matches `s/x*`; `s` has v (`sparsek-gate list` shows all
 source = "k.cu" | check --report text:k.cu | 2 | `--report k.cu` would replace a file that is read
 source = "k.cu" | archive --output k.cu | 2 | `--output k.cu` would replace a file that is read
-source = "k.cu" | baseline --show --from x | 2 | required arguments were not provided; --lock
+source = "k.cu" | baseline --show --from x | 2 | '--show' cannot be used with '--from <DIR>'
 source = "k.cu" | compare --against x k.cu | 2 | `against` belongs to `tolerance = { stored = "4 %", against = "0.5 %" }` of `[metric.NAME]`
 source = "k.cu" | check --report out.foo | 2 | selects no form; `--report out.foo`; The endings are: .txt (text)
 source = "k.cu" | profile --slice 1/2 | 2 | required arguments were not provided; --output <DIR>
@@ -205,6 +206,9 @@ source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch 
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
 source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` selects none of the compiled kernels (it is one name: the pattern is `regex:^(soft.*)$`): softmax; s/v
 source = "k.cu"\n[metric.registers]\ndirection = "lower"\ntolerance = "8" | check --static | 4 | the tolerance of `[metric.registers]` is for what a run measures alone; state it in `[static.registers]` too
+source = "lib.cuh" | build | 5 | `source` names a header: name the `.cu` that includes it
+source = ["k.cu", "bench.cu"] | build | 5 | multiple definition of `main'; each source with a `main` is a variant of its own
+source = "k.cu"\nflags = ["-lnone"] | build | 5 | cannot find -lnone; name the folder of that library, such as `-L/usr/local/lib` in `flags`
 source = "k.py" | build | 5 | Don't know what to do with; s/v; `source` is for nvcc; of another program write `run`
 source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the expected kernel `softmin`; compiled kernels: softmax; compare `kernels`, `expect`
 "#;

@@ -132,8 +132,19 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
             "keep all its files as the target branch has them, or else the last commit before (git log -- '{here}'): git checkout {from} -- '{here}'; then lock what the merged code gives: {lock}"
         );
     }
+    let home = home(stored);
+    // Its variant was renamed, and the lock with it.
+    if let Some(home) = &home
+        && home.variant != *id
+        && config.variant(&home.variant).is_none()
+    {
+        return format!(
+            "these are the files of {}, and a lock does not move to another name: remove them, rm {here}, and lock this variant: {lock}",
+            home.variant
+        );
+    }
     // Files with the name of another variant were copied.
-    if let Some(home) = home(stored).filter(|it| it.variant.variant == id.variant) {
+    if let Some(home) = home.as_ref().filter(|it| it.variant.variant == id.variant) {
         let home = format!("{baselines}/{}/{}", home.gpu, home.variant.suite);
         return format!("move its files back: mkdir -p {home} && mv {here} {home}/");
     }
@@ -143,7 +154,7 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
         let mut names = committed.iter().flat_map(|it| it.keys());
         committed.is_ok() && !names.any(|path| path.ends_with(&lock_file))
     };
-    if let Some(home) = home(stored).filter(is_new) {
+    if let Some(home) = home.filter(is_new) {
         let (of, name) = (&home.variant, &id.variant);
         return match disk::is_there(config.baselines.join(home.name("lock.toml"))) {
             true => format!(

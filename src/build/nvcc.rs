@@ -2,6 +2,7 @@
 //! decided it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::RenameFlags;
@@ -28,7 +29,7 @@ use crate::git;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::parallel;
 use crate::process::{self, Invocation};
-use crate::terms::joined;
+use crate::terms::{joined, nearest};
 use crate::toolchain::{Nvcc, Nvdisasm, dropped_target, nvcc_flags};
 
 /// Part of every key. It is raised when a [`Manifest`] gets another content.
@@ -223,7 +224,7 @@ impl<'a> NvccBuild<'a> {
                 let to = to.unwrap_or_default();
                 let message = match disk::is_there(&path) {
                     true => format!("the source `{source}` is no file{to}"),
-                    false => format!("there is no source `{source}`{to}"),
+                    false => format!("there is no source `{source}`{to}{}", meant(root, source)),
                 };
                 let submodule = git::repository(root).ok().and_then(|found| {
                     let tracked = git::tracked(&found.top, ".").ok()?.into_iter();
@@ -655,6 +656,17 @@ fn below(root: &Path, file: &str) -> String {
         }
     }
     relative(&parts).display().to_string()
+}
+
+/// The file that was meant by a path that is none: a tracked one with that name, or a name like it.
+fn meant(root: &Path, source: &str) -> String {
+    let tracked = git::tracked(root, ".").unwrap_or_default();
+    let tracked: Vec<String> = tracked.into_keys().collect();
+    let name = |path: &str| Path::new(path).file_name().map(OsStr::to_ascii_lowercase);
+    let mut same = tracked.iter().filter(|path| name(path) == name(source));
+    let near = same.next().map(String::as_str);
+    let near = near.or_else(|| nearest(source, &tracked));
+    near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"))
 }
 
 #[cfg(test)]

@@ -73,6 +73,14 @@ pub(super) fn run_build(
                     .to_owned()
             } else if says("not supported on .target") {
                 "correct `toolchain.arch`: what one architecture alone has needs its `a`, as in `arch = \"sm_90a\"`".to_owned()
+            } else if says("Don't know what to do with") && names_header(variant) {
+                "`source` names a header: name the `.cu` that includes it".to_owned()
+            } else if says("cannot find -l") {
+                "name the folder of that library, such as `-L/usr/local/lib` in `flags`, or install it"
+                    .to_owned()
+            } else if says("multiple definition of `main'") {
+                "each source with a `main` is a variant of its own: `source` lists the files of one program"
+                    .to_owned()
             } else if says("Don't know what to do with") {
                 "`source` is for nvcc; of another program write `run`, as in `run = [\"python3\", \"k.py\"]`".to_owned()
             } else if says("undefined reference to") && !says("reference to `main'") {
@@ -96,6 +104,19 @@ pub(super) fn run_build(
                 .into())
         }
     }
+}
+
+/// Whether a source is a header, which nvcc does not compile.
+fn names_header(variant: &Variant) -> bool {
+    let Recipe::Nvcc { sources, .. } = &variant.recipe else {
+        return false;
+    };
+    let mut endings = sources.iter().filter_map(|it| Path::new(it).extension());
+    endings.any(|it| {
+        ["cuh", "h", "hpp", "hh", "inl"]
+            .iter()
+            .any(|header| it == *header)
+    })
 }
 
 /// Of the files that a build did not find one that the checkout has, but not its merge or base, which

@@ -7,7 +7,7 @@ use super::from::{self, Measured};
 use super::judging::{Judging, refuse_targets};
 use super::on_gpus;
 use super::run_folder::RunFolder;
-use super::select::or_nothing_runs;
+use super::select::{or_nothing_runs, variable};
 use super::{answer, archive, resume};
 use crate::cli::CheckArgs;
 use crate::config::Config;
@@ -18,11 +18,14 @@ use crate::judge::{Origin, Outcome};
 use crate::measure::{BaseProject, Place, Plan, RecordUse, RunFile, compile, measure};
 use crate::process;
 use crate::report::{self, Progress, Target};
-use crate::trust::Authority;
+use crate::trust::{self, Authority};
 
 pub(super) fn run(config: &Path, arguments: &CheckArgs) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let targets = report::targets(&arguments.report)?;
+    if arguments.from.is_empty() {
+        trust::refuse_in_target(variable)?;
+    }
     let mut run = Started::default();
     let judged = judged(config, arguments, &targets, &mut run);
     let judged = judged.and_then(|outcome| match process::interrupted() {

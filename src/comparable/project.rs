@@ -8,6 +8,9 @@ use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::profiler::other_selection;
 use crate::terms::{Tier, first};
 
+/// Why a file that the configuration names is another one than was measured.
+pub const NO_SUCH_FILE: &str = "there is no such file";
+
 /// The most files or flags that are named.
 pub const NAMED: usize = 3;
 
@@ -33,7 +36,7 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
             let why = match disk::is_there(config.root.join(&named)) {
                 true => "not listed in the profile",
-                false => "there is no such file: correct `source` or `inputs`",
+                false => NO_SUCH_FILE,
             };
             code.push(format!("`{named}` ({why})"));
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::git::conflict;
-use crate::terms::nearest;
+use crate::terms::{joined, nearest};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use toml::de::{DeTable, DeValue};
 
@@ -146,8 +146,13 @@ impl ConfigError {
                 if let Some(value) = value.filter(|it| it.starts_with('"'))
                     && self.message.ends_with("expected a list")
                 {
-                    let words = value.split(' ').collect::<Vec<_>>().join("\", \"");
-                    self.message = format!("{}, such as `[{words}]`", self.message);
+                    let key = path.last().unwrap_or(&"");
+                    let is_argv = ["run", "build", "flags", "args"].contains(key);
+                    let list = match is_argv || key.ends_with("_args") {
+                        true => value.split(' ').collect::<Vec<_>>().join("\", \""),
+                        false => value.to_owned(),
+                    };
+                    self.message = format!("{}, such as `[{list}]`", self.message);
                 }
             }
             _ => {}
@@ -329,6 +334,16 @@ fn key_at<'t>(table: &'t DeTable<'_>, span: &Range<usize>) -> Option<Vec<&'t str
 
 /// `did you mean ...?` if a known name is similar, else the list of all.
 pub(crate) fn suggest(wrong: &str, known: &[impl AsRef<str>]) -> String {
+    // Those that have more words before it.
+    let end = format!("_{wrong}");
+    let ends = known.iter().map(AsRef::as_ref);
+    let whole: Vec<String> = ends
+        .filter(|name| name.ends_with(&end))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if !whole.is_empty() {
+        return format!("did you mean {}?", joined(&whole, " or "));
+    }
     match nearest(wrong, known) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "there are no names to choose from".to_owned(),

@@ -1,7 +1,7 @@
 //! Reading a configuration from a file or a text.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
 use super::model::{Config, FILE_NAME};
@@ -27,6 +27,7 @@ impl Config {
             let folders = disk::read_dir(".").into_iter().flatten();
             let mut below = folders.map(|folder| Path::new(&folder.text()).join(FILE_NAME));
             let below = below.find(|file| path == Path::new(FILE_NAME) && disk::is_file(file));
+            let below = below.or_else(|| in_git_below(path));
             let below = below.or_else(|| Some(path.with_file_name(FILE_NAME)).filter(|it| disk::is_file(it)));
             let help = match (error.kind(), above.find(|file| disk::is_file(file))) {
                 _ if Linked::is_cause(&error) => {
@@ -69,6 +70,23 @@ impl Config {
     pub fn parse(path: &Path, source: &str) -> Result<Config, ConfigError> {
         validate(path, source)
     }
+}
+
+/// A configuration that the index of git has below a path that has none, whatever the case of its name.
+fn in_git_below(path: &Path) -> Option<PathBuf> {
+    let folder = folder_of(path);
+    let tracked = git::tracked(folder, ".")
+        .ok()?
+        .into_keys()
+        .map(PathBuf::from);
+    let is_one = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default();
+        name.eq_ignore_ascii_case(FILE_NAME) && disk::is_file(folder.join(file))
+    };
+    tracked
+        .into_iter()
+        .find(is_one)
+        .map(|file| folder.join(file))
 }
 
 /// Whether the index of git has a file.

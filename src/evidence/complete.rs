@@ -101,8 +101,12 @@ fn next_of_missing(
     let some_process_has_none =
         series.is_some_and(|series| series.samples.iter().any(Vec::is_empty));
     let is_imported = profile.provenance.origin == ProfileOrigin::Imported;
+    // ncu writes the unit of each counter that it was asked for.
+    let definition = profile.identity.metrics.get(&metric.alias);
+    let is_stated = definition.is_some_and(|it| it.unit.is_some());
+    let is_wrong = series.is_some_and(|it| is_stated || values(it).next().is_some());
     match (is_imported, some_process_has_none) {
-        (true, false) if series.is_some_and(|it| wrong(metric, profile, it).is_some()) => {
+        (true, false) if is_wrong => {
             "import the report itself, or its page as ncu printed it: the file was edited, converted or damaged"
         }
         (true, true) => {
@@ -186,7 +190,7 @@ pub(crate) fn why_not_measured(
         return Some("the kernel was launched in only some of the processes".to_owned());
     }
     let launches = series.launch_count();
-    let present = series.samples.iter().flatten().flatten().count();
+    let present = values(series).count();
     if present < launches || launches == 0 {
         return Some(format!(
             "`{}` has a valid value in {present} of {launches} launches",
@@ -203,6 +207,11 @@ pub(crate) fn why_not_measured(
         ));
     }
     None
+}
+
+/// The values that launches have.
+fn values(series: &Series) -> impl Iterator<Item = &f64> {
+    series.samples.iter().flatten().flatten()
 }
 
 /// Why the values of a metric cannot be those of its counter: none counts below zero, and a duration is

@@ -39,7 +39,7 @@ pub enum Error {
         cause: String,
     },
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}{}", path.display(), next_step(path, source))]
+    #[error("cannot {action} {}: {source}{}", path.display(), next_step(action, path, source))]
     Io {
         /// Verb: `read`, `write`, `create` ...
         action: &'static str,
@@ -55,14 +55,14 @@ pub enum Error {
 
 /// What to do where the disk is full, or a file is another user's. Every file is written beside the old
 /// one, or as a whole.
-fn next_step(path: &Path, source: &std::io::Error) -> String {
+fn next_step(action: &str, path: &Path, source: &std::io::Error) -> String {
     let next = match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(
             "free space on the disk of this path, and run the command again; what was there before is kept".to_owned(),
         ),
-        ErrorKind::PermissionDenied => Some(of_another_user(path).unwrap_or_else(|| {
-            "let this user write there, or name another place: of a report, or `paths.work` for the work folder"
-                .to_owned()
+        ErrorKind::PermissionDenied => Some(of_another_user(path).unwrap_or_else(|| match action {
+            "read" => format!("let this user read it: chmod a+r {}", shell_words::quote(&path.to_string_lossy())),
+            _ => "let this user write there, or name another place: of a report, or `paths.work` for the work folder".to_owned(),
         })),
         ErrorKind::NotADirectory => {
             Some("a file is where a folder must be: put a folder there, or name another place".to_owned())

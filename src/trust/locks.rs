@@ -122,13 +122,14 @@ impl ChangeUnderReview<'_> {
                 ),
             ),
         };
+        let judged = match self.consent.covers(&act) {
+            true => "",
+            false => "; it is still judged by that baseline",
+        };
         let finding = Finding::deny(
             Code::Relocked,
             &before.variant,
-            format!(
-                "{who} its baseline on {}; it is still judged by that baseline",
-                before.gpu
-            ),
+            format!("{who} its baseline on {}{judged}", before.gpu),
             next,
         );
         vec![match is_left_out {

@@ -333,6 +333,12 @@ impl File<'_> {
     /// A filter of kernels. A pattern must be a regular expression.
     fn kernels(&self, at: &[&str], raw: &RawVariant, by_id: bool) -> Result<(), ConfigError> {
         let kernels = raw.kernels.as_ref();
+        if kernels.is_some_and(String::is_empty) {
+            let message = "`kernels` selects nothing: it is empty";
+            return Err(self
+                .error(at, message)
+                .help("leave it out for every kernel"));
+        }
         let pattern = kernels.and_then(|filter| filter.strip_prefix("regex:"));
         let separated = pattern.or(kernels.map(String::as_str));
         if by_id && separated.is_some_and(|filter| filter.contains(':')) {

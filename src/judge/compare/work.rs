@@ -174,13 +174,13 @@ fn declared_finding(
     let wanted = display(declared as f64);
     let message = if least != most {
         format!(
-            "the hardware counted {} in one launch of its kernels and {} in another, the suite declares {wanted}",
+            "the hardware counted {} in one launch of its kernels and {} in another, its `work` declares {wanted}",
             display(least),
             display(most),
         )
     } else if display(most) == wanted {
         format!(
-            "the hardware counted {most} {unit} in one launch of its kernels, the suite declares {declared} {unit}"
+            "the hardware counted {most} {unit} in one launch of its kernels, its `work` declares {declared} {unit}"
         )
     } else {
         let share = if declared == 0 {
@@ -189,7 +189,7 @@ fn declared_finding(
             format!(" ({:.1} %)", 100.0 * most / declared as f64)
         };
         format!(
-            "the hardware counted {} in one launch of its kernels, the suite declares {wanted}{share}",
+            "the hardware counted {} in one launch of its kernels, its `work` declares {wanted}{share}",
             display(most)
         )
     };
@@ -200,7 +200,8 @@ fn declared_finding(
         ),
         false => (Code::WorkChanged, message),
     };
-    let next = "fix the kernel, or the `work` of its suite where the problem changed";
+    let next =
+        "fix the kernel, or its `work`, of the variant or its suite, where the problem changed";
     Some(Finding::deny(code, &variant.id, message, next))
 }
 
@@ -430,9 +431,9 @@ mod tests {
             ("stored", &[2.0, 2.0]),
         ];
         let said = [
-            "74 FLOP in one launch of its kernels, the suite declares 100 FLOP (74.0 %)",
-            "96 B in one launch of its kernels, the suite declares 64 B (150.0 %): its stores are not coalesced, or bytes are written twice",
-            "90 FLOP in one launch of its kernels and 100 FLOP in another, the suite declares 100 FLOP",
+            "74 FLOP in one launch of its kernels, its `work` declares 100 FLOP (74.0 %)",
+            "96 B in one launch of its kernels, its `work` declares 64 B (150.0 %): its stores are not coalesced, or bytes are written twice",
+            "90 FLOP in one launch of its kernels and 100 FLOP in another, its `work` declares 100 FLOP",
         ].map(|words| format!("the hardware counted {words}"));
         assert_eq!(declared(&[first, second]), [""; 0]);
         assert_eq!(declared(&[first, less]), said[..2]);
@@ -469,11 +470,11 @@ mod tests {
         assert_eq!(message(&variant, 68_719_476_736.0), None);
         assert_eq!(
             message(&variant, 51_539_607_552.0).unwrap(),
-            "the hardware counted 51.54 GFLOP in one launch of its kernels, the suite declares 68.72 GFLOP (75.0 %)"
+            "the hardware counted 51.54 GFLOP in one launch of its kernels, its `work` declares 68.72 GFLOP (75.0 %)"
         );
         assert_eq!(
             message(&variant, 68_719_476_735.0).unwrap(),
-            "the hardware counted 68719476735 FLOP in one launch of its kernels, the suite declares 68719476736 FLOP"
+            "the hardware counted 68719476735 FLOP in one launch of its kernels, its `work` declares 68719476736 FLOP"
         );
         // As a double, this declaration is equal to what is counted.
         variant.work.flop = Some((1 << 53) + 1);

@@ -8,7 +8,7 @@ use super::recordings::Recordings;
 use super::rules::Rules;
 use super::variants::Judge;
 use crate::baseline::{CaptureIndex, find_profile, rederive, rederive_loaded};
-use crate::comparable::changed_code;
+use crate::comparable::{NO_SUCH_FILE, changed_code};
 use crate::config::{Config, Variant};
 use crate::disk;
 use crate::evidence::{conditions_unknown, import_again};
@@ -363,7 +363,10 @@ impl Reading<'_> {
 }
 
 fn unreadable(variant: &Variant, why: String) -> Finding {
-    Finding::of(Code::CaptureUnreadable, &variant.id, why)
+    match why.split_once("\n  next: ") {
+        Some((why, next)) => Finding::deny(Code::CaptureUnreadable, &variant.id, why, next),
+        None => Finding::of(Code::CaptureUnreadable, &variant.id, why),
+    }
 }
 
 fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
@@ -430,6 +433,13 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
             "{} changed since the profile was recorded: the verdict is on that code, not on this",
             code.join(", ")
         );
-        Finding::of(Code::ProfileStale, &variant.id, message)
+        let finding = Finding::of(Code::ProfileStale, &variant.id, message);
+        match code.iter().any(|one| one.contains(NO_SUCH_FILE)) {
+            true => Finding {
+                next: "correct `source` or `inputs` of the variant".to_owned(),
+                ..finding
+            },
+            false => finding,
+        }
     })
 }

@@ -16,14 +16,17 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
     let mut findings = Vec::new();
     let folder = shown_baselines(&plan.config);
     let gone = |id: &VariantId, message: String, gpus: &str| {
-        let back = match message.ends_with("no `program` that counts is stated") {
-            true => {
+        let back = match () {
+            () if message.ends_with("no `program` that counts is stated") => {
                 "state `program` or `libraries` again (one that a change adds counts once its `policy-changed` is accepted)"
             }
-            false if !plan.config.path.ends_with(FILE_NAME) => {
+            () if message.ends_with("(--experimental)") => {
+                "take `experimental` out of it, or check it too: --experimental"
+            }
+            () if !plan.config.path.ends_with(FILE_NAME) => {
                 "put it back, or give this configuration a `paths.baselines` of its own"
             }
-            false => "put it back",
+            () => "put it back",
         };
         let next = format!("{back}, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");
         Finding::deny(Code::VariantGone, id, message, next)

@@ -114,8 +114,14 @@ fn beyond(waiver: &Waiver, comparison: &Comparison) -> Option<String> {
     let interval = comparison.interval();
     let change = comparison.change.map(|change| change.display(unit));
     let change = interval.filter(|_| is_open).or(change);
+    let of_zero = match size {
+        Tolerance::RelativePercent(_) if reference == 0.0 => format!(
+            ", a share of 0: state `up_to` in the metric's unit, as in `up_to = \"{worse}\"`"
+        ),
+        _ => String::new(),
+    };
     Some(format!(
-        "{} changed by {}, and it covers up to {}",
+        "{} changed by {}, and it covers up to {}{of_zero}",
         comparison.kernel,
         change.unwrap_or_else(|| "an unknown amount".to_owned()),
         size.display(unit),
