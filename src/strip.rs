@@ -110,6 +110,7 @@ pub fn strip(from: &Path, to: &Path, keep_machine_code: bool) -> Result<Stripped
     }
     let meta = disk::metadata(from).map_err(Error::named(from))?;
     let parent = folder_of(to);
+    disk::create_dir_all(parent).map_err(Error::io("create", parent))?;
     let parent = &disk::real(parent).map_err(Error::io("create a folder in", parent))?;
     let mut run = Run::new(keep_machine_code);
     let place = process::scratch_in(parent, ".tmp-strip-")

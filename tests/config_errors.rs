@@ -271,7 +271,7 @@ tolerance = '2' | tolerance = {} | it has none of `stored` and `against`
 min = 0\nmax = 1e9\nlevel = "deny" | max = 1e9\nlevel = "record" | `max` has no effect; `duration` is only recorded
 phase = "timing" | phase = "counting" | the counting phase is one process
 s = { stored | t = { stored | no suite and no variant is called `t`; `s`
-counts = { flop = 1 }\n | counts = { flop = 1 }\non.s = '1'\n | `flop` is not judged by a tolerance
+counts = { flop = 1 }\n | counts = { flop = 1 }\non.s = '1'\n | `on` has no effect with `exact = true` of `flop`; remove one of them
 "s/a" = '3 %' | "s/a" = {} | it has none of `stored` and `against`
 # An exact metric has no tolerance and is counted.
 exact = true\ncounts = { flop = 1 } | exact = true\ntolerance = '0'\ncounts = { flop = 1 } | an exact metric has no tolerance
@@ -362,6 +362,7 @@ source = "kernels/a.cu" | source = ["a.cu", "../b.cu"] | must be a relative path
 source = "kernels/a.cu" | source = ["a.cu", 1] | a text, or a list of texts
 # A filter of kernels is a regular expression.
 kernels = "regex:^k" | kernels = "regex:^(k"
+kernels = "k" | kernels = "" | selects nothing: it is empty; leave it out for every kernel
 kernels = "k" | kernels = "regex:[k" | not a regular expression: unclosed character class; without `regex:`
 kernels = "k" | kernels = "regex:(?!slow)k" | only ncu can read this pattern; look-around; regex:^(first|second)_
 # The launches of each kernel are not counted where something else is a launch.
@@ -502,6 +503,7 @@ timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything be
 [suite.s.profile] | [profile.s] | write `[suite.s.profile]`
 launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
 [static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it
+clock_control = "none" | clock_control = none | a text needs quotes; write `"none"`
 description = "a suite" | description = “a suite” | write plain quotation marks
 [[waiver]] | [waiver] | write `[[waiver]]`, each a table of its own
 "#;

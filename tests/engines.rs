@@ -194,7 +194,12 @@ fn the_script_for_slurm_removes_nothing_that_is_there() {
             .current_dir(project.path(""))
             .env("PATH", "/usr/bin:/bin");
         let ran = Ran::of(&command.output().unwrap()).exits(2);
-        common::contains(&ran.err, &[&format!("{name} is here already")]);
+        common::contains(
+            &ran.err,
+            &[&format!(
+                "here already: {name}; if an earlier run made them: rm -r {name}"
+            )],
+        );
         assert_eq!(project.read(&format!("{name}/own")), "mine");
         std::fs::remove_dir_all(project.path(name)).unwrap();
     }

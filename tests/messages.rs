@@ -30,6 +30,7 @@ fn project(config: &[u8]) -> Project {
     project.write("d/t/v/capture-1.records", "");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cuh", "");
+    project.write("reports/a.ncu-rep", "");
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("bench.cu", "int main() { return 0; }\n");
     project.write("calls.cu", "int other();\nint main() { return other(); }\n");
@@ -177,9 +178,14 @@ source = "k.cu" | compare . ./nope | 2 | there is no file or folder ./nope
 source = "k.cu" | plan --slices 50 | 0 | slice 1/1: 1 variant
 source = "k.cu" | baseline --verify | 4 | it has no baseline yet; s/v; baseline --lock --reason; `--static`: its compiled code
 source = "k.cu" | compare './a "b' | 2 | a quote or a backslash at its end is not closed; `./a "b`
-source = "k.cu" | compare . . | 2 | there is no ./profile.json; name the folder of one variant: DIR/SUITE/VARIANT
+source = "k.cu" | compare below below | 2 | there is no below/profile.json; name the folder of one variant: DIR/SUITE/VARIANT
 source = "k.cu" | -C other.toml check | 2 | cannot read the configuration; other.toml; name the one that is there: `-C config.toml`
 source = "k.cu" | init | 2 | config.toml exists; --force replaces it
+source = "k.cu" | check s/ --from d | 2 | no variant or suite is called `s/`; `s` has v
+source = "k.cu" | check t --from d | 2 | the recording has `t`, and config.toml has no such variant
+source = "k.cu" | list --names w | 2 | no variant or suite is called `w`
+source = "k.cu" | list S/v | 2 | did you mean `s/v`?
+source = "k.cu" | compare reports reports | 2 | there is no reports/profile.json; next: name a report in it: reports/a.ncu-rep
 "#;
 
 /// As [`MISTAKES`]: those that the compiler finds.
@@ -187,7 +193,7 @@ const COMPILED: &str = r#"
 source = "*.cu" | build | 5 | there is no source `*.cu`; check `source` of s/v in config.toml, a path from the folder of that file and no pattern
 source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
-source = "k.cu" | build -D TPB=64 | 0 | a build with `-D` is not locked: put a constant that stays into `defines`
+source = "k.cu" | build -D TPB=64 | 0 | no source names `TPB`: `-D TPB` changes nothing; a build with `-D` is not locked: put a constant that stays into `defines`
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`
 source = "k.cu"\nflags = ["-I$HOME/include"] | build | 5 | variables are not expanded: write the path itself; check `flags` of s/v
 source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host compiler: write `-Xcompiler=-march=native`

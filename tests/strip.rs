@@ -167,6 +167,13 @@ fn a_stripped_profile_cannot_be_locked() {
     assert_ne!(refused.code, 0);
     assert!(refused.json().denies("profile-stripped"));
     assert!(!project.path("baselines").exists());
+    // The folder of one variant has no place in the copy.
+    project
+        .run("strip recorded/bsr_gemm/cp_async to/alone")
+        .exits(0);
+    project
+        .run("check bsr_gemm/cp_async --from to/alone")
+        .ends(6, "it is the folder of bsr_gemm/cp_async alone: mkdir -p DIR/bsr_gemm && mv to/alone DIR/bsr_gemm/cp_async");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::files::{PROFILE_FILE, ends_in, most, read_regular_up_to};
 use crate::finding::Error;
 use crate::hash::{sha256_file, sha256_hex};
 use crate::parallel;
-use crate::profile::FileHash;
+use crate::profile::{FileHash, Profile};
 use crate::terms::VariantId;
 
 /// The endings of captures' names.
@@ -117,6 +117,14 @@ impl CaptureIndex {
 /// `recorded` is the folder of the variant in it.
 pub fn find_profile(folder: &Path, recorded: &Path, id: &VariantId) -> Option<String> {
     let is_file = |inner: &Path| disk::is_file(folder.join(inner).join(PROFILE_FILE));
+    let whole = std::path::absolute(folder).unwrap_or_default();
+    let own = Profile::read(&folder.join(PROFILE_FILE)).map(|it| it.variant);
+    if let (Ok(of), false) = (own, whole.ends_with(id.to_string())) {
+        let (suite, folder) = (&of.suite, folder.display());
+        return Some(format!(
+            "it is the folder of {of} alone: mkdir -p DIR/{suite} && mv {folder} DIR/{of}, then `--from DIR`"
+        ));
+    }
     if is_file(Path::new("")) || is_file(Path::new(&id.variant)) {
         let next = "name the folder above it that has all: `--from DIR` for DIR/SUITE/VARIANT/profile.json";
         return Some(next.to_owned());

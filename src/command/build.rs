@@ -7,8 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::binary::{CompiledKernel, CompilerWarning};
+use crate::build::Artifact;
 use crate::cli::StageArgs;
-use crate::files::{clear_compiled, variant_folder};
+use crate::config::Selected;
+use crate::files::{clear_compiled, most, read_text_up_to, variant_folder};
 use crate::finding::{Error, ExitCode};
 use crate::measure::Batch;
 use crate::report::{Progress, code_table};
@@ -54,6 +56,7 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     } else {
         batch.compiled(&artifacts, made, git)
     };
+    let unread = unread(&selected, &artifacts);
     let built: Vec<Built> = variants
         .iter()
         .zip(artifacts)
@@ -77,6 +80,7 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
         &findings,
         || {
             let mut text = code_table(&compiled);
+            text.push_str(&unread);
             if !made.is_empty() {
                 text.push_str(
                     "a build with `-D` is not locked: put a constant that stays into `defines`\n",
@@ -85,4 +89,25 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
             text
         },
     )
+}
+
+/// A line for each constant of `--define` that no source names, where all sources are known.
+fn unread(selected: &Selected, artifacts: &[Option<Artifact>]) -> String {
+    let built: Vec<&Artifact> = artifacts.iter().flatten().collect();
+    let sources = built.iter().flat_map(|artifact| artifact.sources.keys());
+    let texts = sources
+        .filter_map(|path| read_text_up_to(&selected.config.root.join(path), most::BINARY).ok());
+    let texts: Vec<String> = texts.collect();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let names = selected
+        .overrides
+        .iter()
+        .map(|one| one.split('=').next().unwrap_or(one));
+    let unread = names.filter(|name| {
+        let mut words = texts.iter().flat_map(|text| text.split(|c| !is_part(c)));
+        !built.is_empty() && !words.any(|word| word == *name)
+    });
+    unread
+        .map(|name| format!("no source names `{name}`: `-D {name}` changes nothing\n"))
+        .collect()
 }

@@ -13,6 +13,7 @@ use crate::cli::CheckArgs;
 use crate::config::Config;
 use crate::device::Gpu;
 use crate::disk;
+use crate::files::PROFILE_FILE;
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Origin, Outcome};
 use crate::measure::{BaseProject, Place, Plan, RecordUse, RunFile, compile, measure};
@@ -125,7 +126,15 @@ fn judged(
     let read: Vec<&Path> = arguments.from.iter().map(PathBuf::as_path).collect();
     refuse_targets(targets, Some(&current), &read)?;
     let known = current.selectable();
-    let recorded = |name: &&String| read.iter().any(|from| disk::is_dir(from.join(name)));
+    let recorded = |name: &&String| {
+        let is_name = !name.is_empty() && !name.starts_with('.') && !name.ends_with('/');
+        let has = |folder: &Path| {
+            let inner = disk::read_dir(folder).into_iter().flatten();
+            let mut folders = inner.map(|one| one.path).chain([folder.to_owned()]);
+            folders.any(|one| disk::is_file(one.join(PROFILE_FILE)))
+        };
+        is_name && read.iter().any(|from| has(&from.join(name)))
+    };
     let mut others = arguments.selection.names.iter();
     // A variant that has a matrix now is several.
     let is_known = |name: &str| {

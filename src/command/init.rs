@@ -26,7 +26,7 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     }
     if disk::is_there(config) && !arguments.force {
         return Err(Error::Usage(format!(
-            "{} exists; --force replaces it, --config FILE names another, which needs a `paths.baselines` of its own",
+            "{} exists; --force replaces it, --config FILE names another",
             config.display()
         )));
     }
@@ -49,6 +49,7 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
             text
         }
     };
+    let text = own_baselines(config, text);
     let schema = config.with_file_name(SCHEMA_NAME);
     for (path, text) in [(&*schema, &*crate::config::schema()), (config, &*text)] {
         write_named(path, |file| file.write_all(text.as_bytes()))
@@ -70,6 +71,21 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     let findings = surveyed.map_or_else(Vec::new, |surveyed| surveyed.findings);
     answer(Format::Text, (), &findings, || with_files(text))?;
     Ok(ExitCode::Pass)
+}
+
+/// The text of a configuration, with baselines of its own where it is the second one of a folder.
+fn own_baselines(config: &Path, text: String) -> String {
+    let name = config.file_stem().unwrap_or_default().to_string_lossy();
+    match !config.ends_with(FILE_NAME) && disk::is_file(config.with_file_name(FILE_NAME)) {
+        true => {
+            let paths = format!(
+                "[paths]\nbaselines = {:?}\n\n[toolchain]\n",
+                format!("baselines-{name}")
+            );
+            text.replacen("[toolchain]\n", &paths, 1)
+        }
+        false => text,
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ struct Listed {
 
 pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error> {
     let config = Config::load(config)?;
-    if arguments.names_only {
+    if arguments.names_only && arguments.selection.names.is_empty() {
         print(&(config.selectable().join("\n") + "\n"))?;
         return Ok(ExitCode::Pass);
     }
@@ -40,6 +40,11 @@ pub(super) fn run(config: &Path, arguments: &ListArgs) -> Result<ExitCode, Error
     // Everything is shown, unless something is named.
     selection.experimental |= selection.names.is_empty();
     let selected = select(config, &selection, &[])?;
+    if arguments.names_only {
+        let names = selected.variants.iter().map(|one| format!("{}\n", one.id));
+        print(&names.collect::<String>())?;
+        return Ok(ExitCode::Pass);
+    }
     let listed = selected.variants.iter();
     let variants = listed
         .map(|variant| listed_variant(&selected.config, variant, &store))

@@ -84,9 +84,13 @@ fn read(path: &Path) -> Result<Profile, Error> {
     if ends_in(path, &["json"]) {
         if !disk::is_there(path) {
             let file = path.display();
-            return Err(Error::Usage(format!(
-                "there is no {file}\n  next: name the folder of one variant: DIR/SUITE/VARIANT"
-            )));
+            let inner = disk::read_dir(folder_of(path)).into_iter().flatten();
+            let mut reports = inner.filter(|one| ends_in(&one.path, &["ncu-rep", "ncu-repz"]));
+            let next = match reports.next() {
+                Some(report) => format!("name a report in it: {}", report.path.display()),
+                None => "name the folder of one variant: DIR/SUITE/VARIANT".to_owned(),
+            };
+            return Err(Error::Usage(format!("there is no {file}\n  next: {next}")));
         }
         return Profile::read(path);
     }

@@ -209,6 +209,13 @@ impl ConfigError {
             _ if rest.starts_with(',') => {
                 refused.help("several values are a list: `[\"a\", \"b\"]`; no line ends in a comma")
             }
+            it if it.contains("expected `nan`") || it.contains("expected `inf`") => {
+                let is_end = |c: char| !(c.is_alphanumeric() || "_-.".contains(c));
+                let word = rest.split(is_end).next().unwrap_or_default();
+                let message = "a text needs quotes".to_owned();
+                let refused = ConfigError { message, ..refused };
+                refused.help(format!("write `\"{word}\"`"))
+            }
             it if it.contains("escaped") => refused.help("write `/` in paths, '…' around patterns"),
             _ => refused,
         }

@@ -563,7 +563,14 @@ impl Config {
             .collect();
         let slip = text.split_once('/').and_then(|(suite, rest)| {
             let near = nearest(suite, &suites).filter(|near| *near != suite)?;
-            Some(format!("did you mean `{near}/{rest}`?"))
+            let meant = format!("{near}/{rest}");
+            let of_suite = suggest_variant(&meant, &known);
+            let is_known = is_pattern || known.contains(&meant) || !of_suite.ends_with('?');
+            Some(if is_known {
+                format!("did you mean `{meant}`?")
+            } else {
+                of_suite
+            })
         });
         let help = if text.starts_with('-') {
             "arguments of a program are `args` in the configuration".to_owned()

@@ -84,6 +84,15 @@ fn percent(fraction: f64) -> f64 {
 }
 
 fn unlikely(metric: &Metric, tolerance: Tolerance) -> Option<(String, String)> {
+    if let (Tolerance::Absolute(points), Some((_, highest))) = (tolerance, bounds(&metric.counter))
+        && points >= highest
+    {
+        let message = format!(
+            "the tolerance of `{}` never fails: {points} points of at most {highest}",
+            metric.alias
+        );
+        return Some((message, "write fewer points".to_owned()));
+    }
     if metric.role() != Some(Role::Duration) || metric.exact {
         return None;
     }

@@ -27,6 +27,22 @@ fn option(name: &str, path: &Path) -> String {
     format!("{name} {} ", shell_words::quote(&path.to_string_lossy()))
 }
 
+/// A text whose commands that lock have these options, each once: what was found before may be said again.
+fn of_recordings(text: &str, options: &str) -> String {
+    const LOCK: &str = "baseline --lock ";
+    let mut parts = text.split(LOCK);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (own, rest) = part.split_at(part.find("--reason").unwrap_or(0));
+        let mut own = own.replace(options, "");
+        if options.ends_with(ACCEPTED) {
+            own = own.replace(ACCEPTED, "");
+        }
+        whole += &format!("{LOCK}{options}{own}{rest}");
+    }
+    whole
+}
+
 /// A text whose commands read the files that this run reads.
 pub fn with_files(text: String) -> String {
     const COMMANDS: [&str; 10] = [
@@ -34,15 +50,8 @@ pub fn with_files(text: String) -> String {
         "verify",
     ];
     let text = match RECORDINGS.get() {
-        Some(options) => {
-            // What was found before may be said again.
-            let lock = format!("baseline --lock {options}");
-            let plain = text.replace(&lock, "baseline --lock ");
-            plain
-                .replace("baseline --lock ", &lock)
-                .replace(&ACCEPTED.repeat(2), ACCEPTED)
-        }
-        None => text,
+        Some(options) if !options.is_empty() => of_recordings(&text, options),
+        _ => text,
     };
     let Some(config) = CONFIG.get() else {
         return text;

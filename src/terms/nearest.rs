@@ -5,7 +5,10 @@ pub(crate) fn nearest<'a>(wrong: &str, known: &'a [impl AsRef<str>]) -> Option<&
     let names = || known.iter().map(AsRef::as_ref);
     let mut words = wrong.rsplit(['_', '-']);
     names()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .map(|name| {
+            let distance = strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase());
+            (distance, name)
+        })
         .filter(|(distance, name)| {
             let longer = name.chars().count().max(wrong.chars().count());
             // A slip seldom changes the first letter.

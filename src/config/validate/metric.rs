@@ -138,7 +138,13 @@ impl File<'_> {
                         .help(suggest_variant(name, &names)));
                 }
                 if raw.exact || raw.level == Some(Level::Record) {
-                    return Err(self.error(&at, format!("`{alias}` is not judged by a tolerance")));
+                    let why = if raw.exact {
+                        "exact = true"
+                    } else {
+                        "level = \"record\""
+                    };
+                    let message = format!("`on` has no effect with `{why}` of `{alias}`");
+                    return Err(self.error(&at, message).help("remove one of them"));
                 }
                 let own = self.stated(&at, own)?;
                 let of_name = |variant: &&mut Arc<Variant>| {

@@ -5,12 +5,14 @@
 # arguments are options of sbatch: sh gate.sh --partition=h200 --account=kernels. It exits with the
 # code of the check, and cancels its jobs when it is interrupted. See docs/many-gpus.md.
 set -eu
+here=
 for name in slices logs gate.tar.zst; do
-  if [ -e "$name" ]; then
-    echo "$name is here already; remove it if an earlier run made it" >&2
-    exit 2
-  fi
+  if [ -e "$name" ]; then here="$here $name"; fi
 done
+if [ -n "$here" ]; then
+  echo "here already:$here; if an earlier run made them: rm -r$here" >&2
+  exit 2
+fi
 sbatch=
 cancel() {
   IFS=';' read -r job cluster <logs/job && scancel ${cluster:+"--clusters=$cluster"} "$job"
