@@ -49,9 +49,13 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
         }
     }
     let action = words.iter().skip_while(|word| *word != "baseline").nth(1);
-    if error.kind() == ErrorKind::MissingRequiredArgument
-        && let Some(action @ ("lock" | "show" | "sign" | "verify")) = action.map(String::as_str)
-    {
+    let action = action.map(String::as_str);
+    let meant = match action {
+        Some("lock" | "show" | "verify") => action,
+        Some("--reason" | "--static") => Some("lock"),
+        _ => None,
+    };
+    if let (ErrorKind::MissingRequiredArgument, Some(action)) = (error.kind(), meant) {
         let tip = StyledStr::from(format!("did you mean `--{action}`?"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
@@ -140,7 +144,11 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
         .or_else(|| similar(slip?))
         .or_else(|| (!meant.is_empty()).then(|| meant.join("; ")))
         .or_else(|| similar(near.as_deref()?))
-        .or_else(|| (name == "compare").then(|| each_is_one(after)))
+        .or_else(|| {
+            let quoted =
+                format!("one of a program stands in its quotes: compare './a {wrong}' ./b");
+            (name == "compare").then_some(quoted)
+        })
 }
 
 fn similar(name: &str) -> Option<String> {

@@ -362,6 +362,7 @@ source = "kernels/a.cu" | source = ["a.cu", "../b.cu"] | must be a relative path
 source = "kernels/a.cu" | source = ["a.cu", 1] | a text, or a list of texts
 # A filter of kernels is a regular expression.
 kernels = "regex:^k" | kernels = "regex:^(k"
+arch = "sm_90a" | arch = "sm_90a,sm_80" | is not a GPU target; state one: each target has a configuration of its own
 kernels = "k" | kernels = "" | selects nothing: it is empty; leave it out for every kernel
 kernels = "k" | kernels = "regex:[k" | not a regular expression: unclosed character class; without `regex:`
 kernels = "k" | kernels = "regex:(?!slow)k" | only ncu can read this pattern; look-around; regex:^(first|second)_

@@ -130,7 +130,11 @@ pub fn find_profile(folder: &Path, recorded: &Path, id: &VariantId) -> Option<St
         return Some(next.to_owned());
     }
     let entries = disk::read_dir(folder).ok()?;
-    let mut names = entries.iter().map(disk::Entry::text);
+    let inner = entries.iter().filter(|one| one.is_dir()).flat_map(|one| {
+        let inner = disk::read_dir(&one.path).into_iter().flatten();
+        inner.map(|two| format!("{}/{}", one.text(), two.text()))
+    });
+    let mut names = entries.iter().map(disk::Entry::text).chain(inner);
     let own = |name: &str| Path::new(name).join(&id.suite).join(&id.variant);
     if let Some(inner) = names.find(|name| *name == "profiles" || is_file(&own(name))) {
         let folder = folder.display();

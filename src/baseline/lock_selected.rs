@@ -341,8 +341,12 @@ impl Locking<'_> {
         let same_lock = lock.is_some_and(|old| hashes(&old) == hashes(&new.lock));
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
-        self.warnings
-            .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
+        self.warnings.extend(unchecked.map(|mut finding| {
+            // It is locked now.
+            let end = finding.next.find(", or compare it with a lock");
+            finding.next.truncate(end.unwrap_or(finding.next.len()));
+            finding.warn_for(WarnReason::Replaced)
+        }));
         let same_norm =
             norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
         // The text may be damaged, or missing.

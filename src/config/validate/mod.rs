@@ -174,7 +174,10 @@ impl File<'_> {
                 &["toolchain", "arch"],
                 format!("`{arch}` is not a GPU target"),
             );
-            return Err(error.help("write it as nvcc does, such as `sm_90a` or `sm_80`"));
+            return Err(error.help(match arch.contains([',', ' ', ';']) {
+                true => "state one: each target has a configuration of its own (`-C FILE`)",
+                false => "write it as nvcc does, such as `sm_90a` or `sm_80`",
+            }));
         }
         toolchain.chip = chip_of_arch(arch);
         self.no_target(&["toolchain", "flags"], &toolchain.flags)?;

@@ -294,12 +294,15 @@ impl Reading<'_> {
 
     /// An imported profile says little of its code: in a change it must not replace a measured one.
     fn imported(&self, variant: &Variant, profile: &Profile) -> Option<Finding> {
-        let replaces_measured = self.is_change() && self.judge.is_locked_measured(profile);
+        let locked = self.judge.locked_origin(profile);
+        let replaces_measured = self.is_change() && locked == Some(ProfileOrigin::Measured);
+        let measure = (locked == Some(ProfileOrigin::Imported))
+            .then(|| format!("measure it: `sparsek-gate profile {}`", variant.id));
         (profile.provenance.origin == ProfileOrigin::Imported).then(|| {
             let message =
                 "the profile was imported: the requested launches and the measured code are unknown";
             Finding::of(Code::ProfileImported, &variant.id, message)
-            .or_next(import_again(profile))
+            .or_next(import_again(profile).or(measure))
             .warn_for((!replaces_measured).then_some(WarnReason::ImportAllowed))
         })
     }

@@ -179,11 +179,9 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Whether the baseline that a profile is judged by was measured. Then so must be the profile:
-    /// an imported one says little of its code.
-    pub(crate) fn is_locked_measured(&self, profile: &Profile) -> bool {
-        self.locked(profile)
-            .is_some_and(|locked| locked.provenance.origin == ProfileOrigin::Measured)
+    /// Where the locked baseline of a profile comes from, where it has one.
+    pub(crate) fn locked_origin(&self, profile: &Profile) -> Option<ProfileOrigin> {
+        self.locked(profile).map(|locked| locked.provenance.origin)
     }
 
     /// Whether a profile is a complete and undisturbed measurement.
