@@ -201,6 +201,11 @@ impl<'a> Pairing<'a> {
                 shape(was),
                 shape(now)
             ),
+            Match::Renamed if before == after => format!(
+                "`{before}` has another signature or linkage than in the {reference}: it was `{}`, is `{}`",
+                was.identity(),
+                now.identity()
+            ),
             Match::Renamed => {
                 let what = match now.code {
                     Some(_) => "is new",
