@@ -171,13 +171,10 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
         typed(9, 1);
         typed(10, 0);
         typed(11, 0);
-        contains(
-            &ci(0),
-            &[
-                "accepts: ops/mix: this change re-locks it",
-                "`fewer launches` by",
-            ],
-        );
+        let accepted = ci(0);
+        let relocked = "accepts: ops/mix: this change re-locks it";
+        contains(&accepted, &[relocked, "`fewer launches` by"]);
+        assert!(!accepted.contains("of other code"), "{accepted}");
         // And once it is merged.
         git(&work, "update-ref refs/remotes/origin/main HEAD");
         ci(0);
@@ -205,5 +202,11 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
         let unowned = format!("{beside} --baseline-ref refs/remotes/origin/main");
         let ran = shell(&project, &work, &unowned, &[("CI", "true")]);
         assert_eq!(ran.status.code(), Some(4), "{}", text(&ran));
+        // Nobody wrote the metrics that another chip lacks.
+        type_all(&["sed -i s/sm_90a/sm_80/ config.toml && git commit --quiet --all -m chip"]);
+        let other = ci(4);
+        let why = "from \"sm_90a\" to \"sm_80\"; metrics follow from it";
+        contains(&other, &[why]);
+        assert!(!other.contains("metric.tensor_flop"), "{other}");
     }
 }
