@@ -44,8 +44,8 @@ case $code in
 0) meaning='every gate passed' ;;
 1) meaning='a gated metric regressed: fix the kernel, or lock a new baseline with a reason' ;;
 2) meaning='usage or configuration: fix what the message names' ;;
-3) meaning='a tool, the GPU or a permission is missing; to see how to fix it: sparsek-gate doctor' ;;
-4) meaning='a baseline is missing, tampered with or not comparable, or the kernel does different work' ;;
+3) meaning='a tool, the GPU or a permission is missing, or the base revision (see the message above); to see how to fix the machine: sparsek-gate doctor' ;;
+4) meaning='a baseline is missing, tampered with or not comparable, the kernel does different work, or the base revision does not fit: see the message above' ;;
 5) meaning='a variant failed: build, wrong numbers, crash, time-out, unreadable output' ;;
 6) meaning='inconclusive or not measured, and nothing worse' ;;
 70) meaning='an error of sparsek-gate itself: please report it' ;;

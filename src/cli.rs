@@ -34,7 +34,7 @@ fn number_of_request(text: &str) -> Result<u64, &'static str> {
 fn revision(text: &str) -> Result<String, &'static str> {
     Err(match text {
         _ if text.is_empty() || text.ends_with('/') => {
-            "the variable that names the branch is empty, as `github.base_ref` is outside of pull requests: leave the option out there, or name the branch, as in `refs/remotes/origin/main`"
+            "the variable that names the branch is empty, as `github.base_ref` is outside of pull requests: leave the option out there, or name the branch, as in `refs/remotes/origin/main`; a `git describe` that prints nothing found no tag: fetch the tags, or make one"
         }
         _ if text.contains('$') => {
             "nothing replaced the variable in it: only a workflow file of GitHub replaces `${{ … }}`, and a shell replaces no `$NAME` between single quotes; in a script write \"refs/remotes/origin/$GITHUB_BASE_REF\", on GitLab \"refs/remotes/origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME\""

@@ -25,6 +25,21 @@ fn plan(arguments: &[&str]) -> String {
     project().run(&[&["plan"], arguments].concat()).exits(0).out
 }
 
+#[test]
+fn a_pipeline_for_a_project_below_the_top_names_its_configuration() {
+    let project = Project::empty();
+    project.write("z/config.toml", CONFIG);
+    project.git("init --quiet");
+    for (format, words) in [
+        ("github", "sparsek-gate --config z/config.toml archive"),
+        ("slurm", "sparsek-gate archive"),
+    ] {
+        let mut gate = project.gate_of(&["plan", "--format", format]);
+        let ran = Ran::by(gate.current_dir(project.path("z")));
+        ran.ends(0, words);
+    }
+}
+
 fn schema(name: &str) -> Json {
     let path = repository().join(format!("tests/data/schemas/{name}.json"));
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()

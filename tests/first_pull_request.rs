@@ -136,9 +136,9 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
             );
             text(&ran)
         };
-        let ci = |code: i32| {
+        let check = |line: &str, code: i32| {
             let variables = [&[("CI", "true")], service.variables].concat();
-            let ran = shell(&project, &work, "sparsek-gate check --static", &variables);
+            let ran = shell(&project, &work, line, &variables);
             assert_eq!(
                 ran.status.code(),
                 Some(code),
@@ -148,6 +148,7 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
             );
             text(&ran)
         };
+        let ci = |code: i32| check("sparsek-gate check --static", code);
         for number in 0..3 {
             typed(number, 0);
         }
@@ -170,15 +171,42 @@ fn a_foreign_repository_gets_a_red_and_an_accepted_pull_request_in_twelve_comman
         typed(9, 1);
         typed(10, 0);
         typed(11, 0);
-        contains(
-            &ci(0),
-            &[
-                "accepts: ops/mix: this change re-locks it",
-                "`fewer launches` by",
-            ],
-        );
+        let accepted = ci(0);
+        let relocked = "accepts: ops/mix: this change re-locks it";
+        contains(&accepted, &[relocked, "`fewer launches` by"]);
+        assert!(!accepted.contains("of other code"), "{accepted}");
         // And once it is merged.
         git(&work, "update-ref refs/remotes/origin/main HEAD");
         ci(0);
+        // Beside the base, a kernel that it lacks passes once its lock is accepted.
+        let beside = "sparsek-gate check --static --against refs/remotes/origin/main";
+        let type_all = |lines: &[&str]| {
+            for line in lines {
+                let ran = shell(&project, &work, line, &[]);
+                assert!(ran.status.success(), "{line}\n{}", text(&ran));
+            }
+        };
+        type_all(&[
+            "echo '__global__ void more(float *x) { *x = 1; }' >> ops/norm.cu",
+            "git commit --quiet --all --message 'One kernel more'",
+        ]);
+        let lock = "if that is meant, lock it: sparsek-gate baseline --lock --static";
+        contains(&check(beside, 4), &["`more` is not in the base", lock]);
+        type_all(&[
+            "sparsek-gate baseline --lock --static --reason more ops/norm",
+            "git add --all && git commit --quiet --message 'Lock it'",
+        ]);
+        let accepted = "`more` is not in the base; the accepted baseline allows it";
+        contains(&check(beside, 0), &[accepted]);
+        // Where nobody accepts it, it does not count.
+        let unowned = format!("{beside} --baseline-ref refs/remotes/origin/main");
+        let ran = shell(&project, &work, &unowned, &[("CI", "true")]);
+        assert_eq!(ran.status.code(), Some(4), "{}", text(&ran));
+        // Nobody wrote the metrics that another chip lacks.
+        type_all(&["sed -i s/sm_90a/sm_80/ config.toml && git commit --quiet --all -m chip"]);
+        let other = ci(4);
+        let why = "from \"sm_90a\" to \"sm_80\"; metrics follow from it";
+        contains(&other, &[why]);
+        assert!(!other.contains("metric.tensor_flop"), "{other}");
     }
 }

@@ -49,6 +49,7 @@ run = ["sh", "bench.sh"]\ninputs = ["none.py"] | build | 5 | the input `none.py`
 run = ["sh", "bench.sh"]\ninputs = ["src/*.py"] | build | 2 | matches no file; `src/*.py` in `inputs` of s/v; next: correct the pattern
 run = ["sh", "bench.sh"]\nprogram = "bench.sh" | build | 5 | it is no ELF file, no fatbin and no cubin; `bench.sh`; a script has none: name the `.so` of an extension in `libraries`; `loaded_code = true` in the place of `program`
 run = ["sh", "bench.sh"]\nprogram = "k.cpp" | build | 5 | it is no ELF file, no fatbin and no cubin; `program` and `libraries`; where they have PTX alone, build machine code too
+run = ["sh", "bench.sh"]\nbuild = ["true"]\nprogram = "bin/zz" | build | 5 | the build succeeded, but there is no file `bin/zz`; let `build` make it, or correct `program` and `libraries` of s/v
 run = ["sh", "bench.sh"]\nloaded_code = true | check --static | 6 | so that only a measurement shows it; next: measure it: sparsek-gate check s/v
 run = ["sh", "bench.sh"] | check --static | 6 | this tool does not build its program, and no `program` that counts is stated; name the files with its kernels in `program` or `libraries`
 libraries = ["be*.so"] | build | 5 | the machine code of `be*.so` cannot be read; next: name each file, because no patterns are taken here
@@ -117,6 +118,7 @@ run = ["sh", "bench.sh"]\nbuild = ["true"]\n[paths]\nwork = "below" | build | 2 
 source = "k.cu" | report old.json | 2 | its schema is 1, but this version reads schema; old.json; run the check again
 source = "k.cu" | report cut.json | 2 | it is cut, or empty: it ends in line 2; cut.json; copy the file again
 source = "k.cu" | report old.json --report markdown:below | 2 | it is a folder; `--report below`; name a file in it
+source = "k.cu" | check --against '' | 2 | found no tag: fetch the tags, or make one
 source = "k.cu" | check --format xml | 2 | 'xml'; a similar value exists: 'junit'
 source = "k.cu" | check --tolerance 3 | 2 | '--tolerance'; in the configuration, `tolerance` belongs to `[metric.NAME]`
 source = "k.cu" | --static check | 2 | '--static'; options of a command follow it: `check --static`
@@ -200,6 +202,7 @@ source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename th
 source = "k.cu"\nflags = ["-I$HOME/include"] | build | 5 | variables are not expanded: write the path itself; check `flags` of s/v
 source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host compiler: write `-Xcompiler=-march=native`
 source = "k.cu"\nflags = ["-I include -DSMALL=1"] | build | 5 | one argument is one item: write `["-I", "include", "-DSMALL=1"]`
+source = "k.cu"\nflags = ["-DFOO BAR"] | build | 5 | one argument is one item: write `["-DFOO", "BAR"]`
 source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one item: write `["-DA=1", "-lineinfo"]`
 source = "calls.cu" | build | 5 | undefined reference; name each file that defines it: `source = ["a.cu", "b.cu"]`
 source = "k.cu"\nflags = ["-run"] | build | 5 | the flag `-run` is refused: this tool does not know which files and programs it uses

@@ -953,7 +953,8 @@ fn the_shell_recipe_exits_with_the_tools_code_and_keeps_its_reports() {
         aloud("SKIPPED: a check without a GPU, for this machine has one");
     } else {
         let ran = service.run("ci/check.sh", "out").exits(3);
-        ran.says("exit code 3: a tool, the GPU or a permission is missing");
+        ran.says("exit code 3: a tool, the GPU or a permission is missing")
+            .says("or the base revision (see the message above)");
         let outcome = service.json("out/outcome.json");
         assert_eq!(outcome["ended"]["exit_code"], 3);
     }

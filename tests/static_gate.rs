@@ -433,6 +433,12 @@ fn another_kernel_in_its_place_is_renamed_and_compared() {
     let report = check(&project, 4);
     assert_eq!(report.denied(), ["kernels-changed", "regressed"]);
     report.tells_all("kernels-changed", &["`bsr_gemm_fast` is new"]);
+    // The same name in C++: nothing is gone, and what changed is said.
+    let project = edited(|profile| {
+        profile["kernels"][0]["mangled"] = json!("_Z17bsr_gemm_cp_asyncPf");
+    });
+    let other = "has another signature or linkage than in the baseline: it was `bsr_gemm_cp_async`, is `_Z17";
+    check(&project, 4).tells_all("kernels-changed", &[other]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::artifact::Artifact;
 use super::builder::Builder;
 use super::machine_code::compiled_in;
-use crate::config::{Recipe, Variant};
+use crate::config::{Recipe, Variant, is_pattern};
 use crate::disk;
 use crate::files::create_work_folder;
 use crate::finding::{Code, Finding, Stop};
@@ -26,11 +26,16 @@ impl Builder<'_> {
         create_work_folder(&config.work)?;
         if let Some(argv) = build.as_deref().filter(|_| self.runs_commands) {
             self.commands.run(config, variant, argv)?;
-            if let Some(program) = run.first().filter(|program| program.contains('/'))
-                && !disk::is_there(config.root.join(program))
+            let program = run.first().filter(|program| program.contains('/'));
+            let of_run = program.map(|file| (file, "program", "`run`"));
+            let of_code = code.iter().filter(|file| !is_pattern(file));
+            let of_code = of_code.map(|file| (file, "file", "`program` and `libraries`"));
+            let mut made = of_run.into_iter().chain(of_code);
+            if let Some((file, what, key)) =
+                made.find(|(file, ..)| !disk::is_there(config.root.join(file)))
             {
-                let message = format!("the build succeeded, but there is no program `{program}`");
-                let next = format!("let `build` make it, or correct `run` of {}", variant.id);
+                let message = format!("the build succeeded, but there is no {what} `{file}`");
+                let next = format!("let `build` make it, or correct {key} of {}", variant.id);
                 return Err(Finding::deny(Code::BuildFailed, &variant.id, message, next).into());
             }
         }

@@ -137,7 +137,10 @@ pub(super) fn flag_inputs(flags: &[String]) -> Result<FlagInputs, String> {
         };
         let mut further = word.split_whitespace().skip(1);
         let is_flag = |word: &str| word.starts_with('-') && known(word).is_some();
-        if !matches!(takes, Takes::Options(_)) && further.any(is_flag) {
+        // The value of a macro may have blanks, and its name has none.
+        let name = word.split('=').next().unwrap_or_default();
+        let two = matches!(takes, Takes::Macros) && name.contains(' ');
+        if two || !matches!(takes, Takes::Options(_)) && further.any(is_flag) {
             return Err(unknown(word));
         }
         if let Takes::Nothing | Takes::Library = takes {

@@ -54,8 +54,8 @@ impl Judging {
             grounds.findings.push(finding);
         }
         let plan = select(grounds.config.clone(), selection, &[])?;
-        let has_base = grounds.authority != Authority::WorkingTree || bases.against.is_some();
-        if has_base && variable("CI").is_none() {
+        let root = &grounds.config.root;
+        if variable("CI").is_none() && git::commit_of(root, "HEAD").is_some() {
             grounds.findings.extend(not_in_git(&plan));
         }
         Judging::of(grounds, plan, bases.against)

@@ -11,8 +11,10 @@ use super::answer::{answer, named, print};
 use super::select::select;
 use crate::cli::{Format, PlanArgs};
 use crate::config::{Config, FILE_NAME, Selected, Variant};
+use crate::disk;
 use crate::engine::{Task, engine};
 use crate::finding::{Error, ExitCode};
+use crate::git;
 use crate::measure::Times;
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
 use crate::terms::{VariantId, counted};
@@ -70,10 +72,17 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
         return answer(format, named("slices", &slices), &[], || text(&slices));
     };
     let limits = slices.iter().map(|slice| slice.most_s);
+    // A service runs its jobs at the top of the repository.
+    let whole = disk::leads_to(path);
+    let top = git::repository(&selected.config.root).map(|it| it.top).ok();
+    let below = top.filter(|_| engine.target.is_some());
+    let config = below
+        .and_then(|top| whole.strip_prefix(top).ok())
+        .unwrap_or(path);
     let task = Task {
         slices: count,
         limit: Duration::from_secs_f64(limits.fold(0.0, f64::max)),
-        config: path.to_str().filter(|name| *name != FILE_NAME),
+        config: config.to_str().filter(|name| *name != FILE_NAME),
         selection,
         against: arguments.against.as_deref(),
     };

@@ -92,7 +92,7 @@ reasons! {
     /// The change under review was accepted from outside of it.
     Consented => Relocked | PolicyChanged | HiddenFromReview | RecordedInChange,
     /// The baseline that the change locks was accepted, and allows it.
-    LockAccepted => Regressed | Inconclusive,
+    LockAccepted => Regressed | Inconclusive | KernelsChanged | LaunchChanged,
     /// The base has nothing that it could loosen.
     NothingBefore => PolicyChanged | Relocked,
     /// The change under review makes a rule stricter.

@@ -5,6 +5,7 @@ use super::change::ChangeUnderReview;
 use super::consent::{Act, Action};
 use super::place::inside;
 use crate::baseline::{Entry, FILES, Lock, Store, Stored, Trusted, verify_files};
+use crate::comparable::changed_code;
 use crate::config::Config;
 use crate::files::{if_there, read_regular};
 use crate::finding::{Code, Error, Finding, Note, WarnReason};
@@ -183,8 +184,14 @@ impl ChangeUnderReview<'_> {
         });
         let values = values(config, old.as_ref(), &trusted);
         let unchecked = unchecked(old.as_ref(), &trusted.profile);
+        let other_code = self.other_code(&trusted.profile);
         let mut message = what;
-        for part in [joined(reasons, ", "), values, unchecked.to_owned()] {
+        for part in [
+            joined(reasons, ", "),
+            values,
+            unchecked.to_owned(),
+            other_code,
+        ] {
             if !part.is_empty() {
                 message.push_str(": ");
                 message.push_str(&part);
@@ -208,6 +215,16 @@ impl ChangeUnderReview<'_> {
         );
         found.push(self.consent.settles(finding, &act));
         found
+    }
+
+    /// The words for a lock of other code than the change has.
+    fn other_code(&self, locked: &Profile) -> String {
+        let variant = self.head.variant(&locked.variant);
+        let changed = variant.map(|it| changed_code(self.head, it, locked));
+        match changed.unwrap_or_default().join(", ") {
+            none if none.is_empty() => none,
+            changed => format!("it is a lock of other code than this change has ({changed})"),
+        }
     }
 
     /// A ledger that does not continue the base's. This cannot be accepted.

@@ -84,9 +84,8 @@ pub fn bases(
     let against = choice("--against", asked.against).transpose()?;
     // Each night is compared with a release. A service that is not known may run a pull request here: its
     // `--against` is then the word of the pipeline, and rules and locks come from the root all the same.
-    let is_of_no_change = matches!(place.run.kind, Kind::Push { .. } | Kind::Other);
     let was_base = |choice: &Choice| {
-        let root = root.as_ref().filter(|_| is_of_no_change);
+        let root = root.as_ref().filter(|_| place.is_of_no_change());
         root.is_some_and(|root| git::was(folder, &root.commit, &choice.commit))
     };
     let against = against.map(|choice| match was_base(&choice) {
@@ -260,6 +259,11 @@ impl Place<'_> {
         Ok(Some(found))
     }
 
+    /// Whether nothing shows that the run is of a change.
+    fn is_of_no_change(&self) -> bool {
+        matches!(self.run.kind, Kind::Push { .. } | Kind::Other)
+    }
+
     /// A revision that the command line names, if this run may use it.
     fn accept(&self, choice: Choice) -> Result<Root, Error> {
         match &self.run.kind {
@@ -317,7 +321,17 @@ impl Place<'_> {
                     return Ok(choice.root());
                 }
                 let same = git::remote_branch_at(self.folder, &choice.commit);
-                let likely = same.unwrap_or_else(|| reference(&self.likely_target()));
+                let likely = reference(&self.likely_target());
+                // The target may be what is checked out, which would be compared with itself.
+                if same.is_none() && choice.flag == "--against" && self.is_of_no_change() {
+                    let why =
+                        "and no branch of a remote by name, nor a first-parent commit of the base";
+                    let instead = format!(
+                        "refs/remotes/origin/RELEASE, the branch that has it, pushed; or tag a commit of {likely} itself"
+                    );
+                    return Err(choice.refused(why, &instead));
+                }
+                let likely = same.unwrap_or(likely);
                 Err(choice.refused("and no branch of a remote by name", &likely))
             }
         }

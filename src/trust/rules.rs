@@ -74,6 +74,13 @@ impl ChangeUnderReview<'_> {
             act.reviewed.push(act.path.clone());
         }
         let mut changes = changes(&base_table, &head_table);
+        let mut following = of_target(path, &base_text, &head_table).unwrap_or_default();
+        following.retain(|change| !is_of_target(change) && changes.contains(change));
+        changes.retain(|change| !following.contains(change));
+        changes.sort_by_key(|change| !is_of_target(change));
+        if let (Some(first), false) = (changes.first_mut(), following.is_empty()) {
+            first.text.push_str("; metrics follow from it");
+        }
         let merged = match self.parsed(&policy::merged(&base_table, &head_table)) {
             Ok(merged) => Some(merged),
             Err(_) if self.consent.has_token(&act) => None,
@@ -274,7 +281,10 @@ impl ChangeUnderReview<'_> {
         let mut accepted = false;
         let findings = changes.into_iter().map(|change| {
             let message = format!("this change {}", verb(&change.text));
-            let next = format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change");
+            let next = match change.text.starts_with("removes the variant ") || change.text.starts_with("removes the suite ") {
+                true => format!("nothing judges it once this is merged: have an authorized person review {name} and accept it from outside the change"),
+                false => format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change"),
+            };
             let finding = Finding {
                 variant: change.variant,
                 ..Finding::of_project(Code::PolicyChanged, message, next)
@@ -291,6 +301,24 @@ impl ChangeUnderReview<'_> {
         let findings: Vec<Finding> = findings.collect();
         (findings, accepted)
     }
+}
+
+/// Whether a change is of the chip that is compiled for.
+fn is_of_target(change: &Change) -> bool {
+    change.text.contains("`toolchain.arch`")
+}
+
+/// What changes of a configuration that is compiled for the chip of another one, and for nothing else: the
+/// metrics that exist there.
+fn of_target(path: &Path, base_text: &str, head: &toml::Table) -> Option<Vec<Change>> {
+    let mut moved: toml::Table = toml::from_str(base_text).ok()?;
+    let arch = head.get("toolchain")?.get("arch")?.clone();
+    let toolchain = moved
+        .entry("toolchain")
+        .or_insert(Value::Table(toml::Table::new()));
+    toolchain.as_table_mut()?.insert("arch".to_owned(), arch);
+    let moved = table(path, &toml::to_string(&moved).ok()?).ok()?;
+    Some(changes(&table(path, base_text).ok()?, &moved))
 }
 
 /// Whether nothing differs but what decides verdicts. What programs get, read and run has its effect before
@@ -315,5 +343,23 @@ fn verb(text: &str) -> String {
         text.to_owned()
     } else {
         format!("changes a rule: {text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_of_another_chip_follow_from_it() {
+        let base = "[suite.s.variant.v]\nrun = ['x']\n[toolchain]\narch = 'sm_90a'\n";
+        let head: toml::Table = toml::from_str(&base.replace("90a", "80")).unwrap();
+        let found = of_target(Path::new("config.toml"), base, &head).unwrap();
+        let (target, metrics): (Vec<_>, Vec<_>) = found.into_iter().partition(is_of_target);
+        assert_eq!((target.len(), metrics.is_empty()), (1, false));
+        assert!(
+            metrics.iter().all(|one| one.text.contains("tensor_flop")),
+            "{metrics:?}"
+        );
     }
 }

@@ -83,6 +83,7 @@ pub fn judge(mut captures: Captures, rules: &Rules<'_>) -> Outcome {
     outcome.spent = (captures.spent != Spent::default()).then_some(captures.spent);
     outcome.findings.extend(rules.unchecked.iter().cloned());
     await_consent(&mut outcome.findings);
+    name_expected_by_base(&mut outcome.findings);
     let variants = judge.plan.variants.iter().filter(|one| one.immutable);
     let imported = variants.filter(|one| {
         let profile = of(&one.id, &captures.profiles);
@@ -123,7 +124,32 @@ fn await_consent(findings: &mut [Finding]) {
                     .is_some_and(|id| waiting.contains(id))
         };
         for finding in findings.iter_mut().filter(waits) {
+            let in_base = finding.notes.contains(&Note::InBase);
             *finding = finding.clone().with(note.clone());
+            // Without the change it stays.
+            if is_relocked && in_base {
+                let (what, of_this) = ("undo the change, or have what it", "have what this change");
+                finding.next = finding.next.replace(what, of_this);
+            }
+        }
+    }
+}
+
+/// Which kernels are expected is the base's word until what the change says of it is accepted.
+fn name_expected_by_base(findings: &mut [Finding]) {
+    let keys = [".expect`", ".kernels`"];
+    let says = |one: &&Finding| {
+        one.code == Code::PolicyChanged
+            && one.denies()
+            && keys.iter().any(|key| one.message.contains(key))
+    };
+    let changed: Vec<_> = findings.iter().filter(says).cloned().collect();
+    let is_of =
+        |other: &Finding, one: &Finding| other.variant.is_none() || other.variant == one.variant;
+    for one in findings.iter_mut() {
+        let mut changed = changed.iter();
+        if one.code == Code::KernelMissing && changed.any(|other| is_of(other, one)) {
+            one.next = "the target branch's `expect` and `kernels` count until those of this change are accepted: `policy-changed` says how".to_owned();
         }
     }
 }
@@ -203,4 +229,25 @@ fn account_for_all(
         })
         .collect();
     outcome.findings.extend(missing);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_only_the_base_expects_is_expected_until_that_change_is_accepted() {
+        let [v, w] = ["s/v", "s/w"].map(|id| VariantId::try_from(id.to_owned()).unwrap());
+        let changed = "this change changes `suite.s.variant.v.expect` from [] to []";
+        let mut findings = vec![
+            Finding::of(Code::KernelMissing, &v, ""),
+            Finding::of(Code::KernelMissing, &w, ""),
+            Finding::of(Code::PolicyChanged, &v, changed),
+        ];
+        name_expected_by_base(&mut findings);
+        let named = findings
+            .iter()
+            .map(|one| one.next.contains("`policy-changed` says how"));
+        assert_eq!(named.collect::<Vec<_>>(), [true, false, false]);
+    }
 }

@@ -344,10 +344,8 @@ impl<'a> Judge<'a> {
             .map(|(current, base)| code_changes(base, current));
         let case = Case::new(variant, self.beside(), base, sides.current);
         let (mut report, mut findings) = measured_with(&case, code);
-        if self.is_relocked(variant, sides.current)
-            && let Some((locked, _)) = self.stored(variant, sides.current)
-        {
-            allow(&mut findings, &locked);
+        if let Some(stored) = self.stored(variant, sides.current) {
+            self.allow(variant, sides.current, &mut findings, &stored);
         }
         if let Some((drift, _)) = self.stored(variant, base) {
             let locked = self.locked(base);
@@ -433,7 +431,7 @@ impl<'a> Judge<'a> {
     ) -> Judgement {
         let (variant, current, locked) = (sides.variant, sides.current, sides.locked);
         let stored = |locked, current| {
-            compare_compiled(&Case::new(variant, Mode::Stored, locked, current), false).0
+            compare_compiled(&Case::new(variant, Mode::Stored, locked, current), false)
         };
         let (mode, reference) = match (sides.base, locked) {
             (Some(base), _) => (Mode::Against, base),
@@ -449,14 +447,15 @@ impl<'a> Judge<'a> {
         let has_base = mode == Mode::Against;
         let as_fast = has_base && shown_as_fast(&variant.id, &outcome.variants, &outcome.findings);
         let (mut report, mut findings) = compare_compiled(&case, as_fast);
-        if let Some(locked) = locked.filter(|_| has_base && self.is_relocked(variant, current)) {
-            allow(&mut findings, &stored(locked, current));
+        if let Some(locked) = locked.filter(|_| has_base) {
+            let stored = stored(locked, current);
+            self.allow(variant, current, &mut findings, &stored);
         }
         findings.extend(unexplained_code(&case, tuned));
         if has_base && self.is_brought(profiles, outcome) {
             match locked {
                 Some(locked) => {
-                    let drift = stored(locked, reference);
+                    let drift = stored(locked, reference).0;
                     let same_code = same_code(reference, Some(locked));
                     findings.extend(drifted(variant, &drift, same_code));
                     report.drift = drift.comparisons;
@@ -496,6 +495,40 @@ impl<'a> Judge<'a> {
     fn is_relocked(&self, variant: &Variant, profile: &Profile) -> bool {
         let key = (profile.identity.folder(), variant.id.clone());
         self.accepted.contains(&key)
+    }
+
+    /// Makes warnings of what an accepted baseline allows: what is worse than the base, and no worse than it,
+    /// where the change locked it; and other kernels or launches than the base's, where nothing fails beside
+    /// the baseline that counts. Of a change that is only its own once somebody accepted it, or where it is
+    /// the first.
+    fn allow(
+        &self,
+        variant: &Variant,
+        current: &Profile,
+        findings: &mut [Finding],
+        (locked, beside_lock): &Judgement,
+    ) {
+        let is_as_locked =
+            !locked.comparisons.is_empty() && !beside_lock.iter().any(Finding::denies);
+        let is_within = |one: &Finding| {
+            locked.comparisons.iter().any(|locked| {
+                one.metric.as_ref() == Some(&locked.metric)
+                    && one.kernel.as_ref() == Some(&locked.kernel)
+                    && matches!(locked.verdict, Some(Verdict::Pass | Verdict::Improved))
+            })
+        };
+        let is_allowed = |one: &&mut Finding| match one.code {
+            _ if !one.denies() => false,
+            Code::Regressed | Code::Inconclusive => {
+                self.is_relocked(variant, current) && is_within(one)
+            }
+            Code::KernelsChanged | Code::LaunchChanged => is_as_locked,
+            _ => false,
+        };
+        for finding in findings.iter_mut().filter(is_allowed) {
+            let allowed = finding.clone().warn_for(WarnReason::LockAccepted);
+            *finding = allowed.with(Note::Locked);
+        }
     }
 
     /// Whether measured values of a variant are locked.
@@ -659,24 +692,6 @@ fn with_tuning(mut code: CodeChanges, tuned: &CodeChanges) -> CodeChanges {
         code.insert(kernel.clone(), whole.unwrap_or(text));
     }
     code
-}
-
-/// Makes warnings of what is worse than the base, and no worse than an accepted baseline allows.
-fn allow(findings: &mut [Finding], locked: &VariantReport) {
-    let is_allowed = |one: &Finding| {
-        locked.comparisons.iter().any(|locked| {
-            one.metric.as_ref() == Some(&locked.metric)
-                && one.kernel.as_ref() == Some(&locked.kernel)
-                && matches!(locked.verdict, Some(Verdict::Pass | Verdict::Improved))
-        })
-    };
-    let open = |one: &&mut Finding| {
-        one.denies() && matches!(one.code, Code::Regressed | Code::Inconclusive) && is_allowed(one)
-    };
-    for finding in findings.iter_mut().filter(open) {
-        let allowed = finding.clone().warn_for(WarnReason::LockAccepted);
-        *finding = allowed.with(Note::Locked);
-    }
 }
 
 fn same_code(base: &Profile, locked: Option<&Profile>) -> bool {

@@ -128,19 +128,9 @@ impl<'a> Pairing<'a> {
     ) -> Vec<Finding> {
         let tier = self.current.identity.tier;
         let next = match mode {
-            Mode::Stored => format!(
+            Mode::Stored | Mode::Against | Mode::New => format!(
                 "if that is meant, lock it: {}",
                 tier.lock_command(&variant.id)
-            ),
-            // Beside a base without it no lock helps.
-            Mode::Against | Mode::New => format!(
-                "if that is meant, lock it in this change, and check it against that: sparsek-gate check{} {}",
-                if tier == Tier::Static {
-                    " --static"
-                } else {
-                    ""
-                },
-                variant.id
             ),
             Mode::Programs => {
                 "to compare only kernels that both programs launch, name them: --kernels NAME"
@@ -210,6 +200,11 @@ impl<'a> Pairing<'a> {
                 "{compared}, because each program launches one kernel: {}, now {}",
                 shape(was),
                 shape(now)
+            ),
+            Match::Renamed if before == after => format!(
+                "`{before}` has another signature or linkage than in the {reference}: it was `{}`, is `{}`",
+                was.identity(),
+                now.identity()
             ),
             Match::Renamed => {
                 let what = match now.code {
