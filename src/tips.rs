@@ -25,6 +25,7 @@ run measure test bench | `check` measures and judges, `profile` only measures
 show | `baseline --show` shows what is locked, `list` what is configured
 diff | `compare A B`
 clean | remove the work folder `.sparsek-gate`
+static | `check --static`
 completion | `generate completions SHELL`
 version | `--version`";
 

@@ -225,6 +225,7 @@ expires = 2026-12-31 | until = 2026-12-31 | unknown key `until`; `expires`
 # A static metric that the target cannot have, or that has no effect.
 [static.wgmma_instructions] | [static.tcgen05_instructions] | code for `sm_90a` cannot have `tcgen05_instructions`; `tensor_instructions` counts those of every chip
 [static.registers] | [static.duration] | no static metric is called `duration`; a run measures it, and no compiler: `[metric.duration]`
+[static.registers] | [static.regs] | no static metric is called `regs`; did you mean `registers`?
 [static.registers] | [static.shared_bytes] | no static metric is called `shared_bytes`; did you mean `driver_shared_bytes` or `dynamic_shared_bytes` or `spill_shared_bytes` or `static_shared_bytes`?
 [static.registers] | [static.register] | no static metric is called `register`; did you mean `registers`?
 min = 1\nmax = 255 | min = 256\nmax = 255 | `min` is larger than `max`
@@ -362,6 +363,8 @@ source = "kernels/a.cu" | source = ["a.cu", "../b.cu"] | must be a relative path
 source = "kernels/a.cu" | source = ["a.cu", 1] | a text, or a list of texts
 # A filter of kernels is a regular expression.
 kernels = "regex:^k" | kernels = "regex:^(k"
+arch = "sm_90a" | arch = "compute_90a" | is not a GPU target; did you mean `sm_90a`?
+arch = "sm_90a" | arch = "9.0" | is not a GPU target; did you mean `sm_90`?
 arch = "sm_90a" | arch = "sm_90a,sm_80" | is not a GPU target; state one: each target has a configuration of its own
 kernels = "k" | kernels = "" | selects nothing: it is empty; leave it out for every kernel
 kernels = "k" | kernels = "regex:[k" | not a regular expression: unclosed character class; without `regex:`

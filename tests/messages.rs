@@ -58,7 +58,7 @@ run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 2 | `make -j4` is sever
 run = ["sh", "bench.sh"]\nbuild = ["no-such-tool", "all"] | build | 5 | the program `no-such-tool` was not found; s/v; correct `build` of the variant
 run = ["./none"]\nbuild = ["true"] | build | 5 | the build succeeded, but there is no program `./none`; let `build` make it, or correct `run` of s/v
 source = "k.cu"\n[paths]\nwork = "." | list | 2 | `work` must be a folder of its own; write `.sparsek-gate`
-source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; a text of several words is quoted (`sparsek-gate list` shows all
+source = "k.cu" | list w | 2 | no variant or suite is called `w`; known are `s`, `s/v`, `v`; several words of `--reason` are quoted (`sparsek-gate list` shows all
 source = "k.cu" | check --report :out.md | 2 | `--report :out.md` names no form before the colon
 source = "k.cu" | check --pull-request '' | 2 | the variable that names it is empty: leave the option out
 source = "k.cu" | -C below init | 2 | below is a folder: name the file: `-C below/config.toml`

@@ -212,6 +212,8 @@ fn unknown(word: &str) -> String {
     let names: Vec<&str> = names.copied().collect();
     let why = if word.contains("options-file") || word.contains("optf") || word.contains('@') {
         "flags in a file are not tracked: write them in `flags`".to_owned()
+    } else if matches!(word, "-o" | "--output-file" | "-ptx" | "--ptx") {
+        "remove it: the tool names what it builds, and compares machine code".to_owned()
     } else if word.contains("ccbin") || word.contains("compiler-bindir") {
         "the environment variable NVCC_CCBIN names the host compiler".to_owned()
     } else if word.contains(' ') {

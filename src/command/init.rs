@@ -7,7 +7,7 @@ use super::survey::{survey, template};
 use crate::cli::{Format, InitArgs};
 use crate::config::{Config, FILE_NAME};
 use crate::device::Gpu;
-use crate::disk;
+use crate::disk::{self, folder_of};
 use crate::files::write_named;
 use crate::finding::{Error, ExitCode, with_files};
 
@@ -51,6 +51,8 @@ pub(super) fn run(config: &Path, arguments: &InitArgs) -> Result<ExitCode, Error
     };
     let text = own_baselines(config, text);
     let schema = config.with_file_name(SCHEMA_NAME);
+    let folder = folder_of(config);
+    disk::create_dir_all(folder).map_err(Error::io("create", folder))?;
     for (path, text) in [(&*schema, &*crate::config::schema()), (config, &*text)] {
         write_named(path, |file| file.write_all(text.as_bytes()))
             .map_err(Error::io("write", path))?;

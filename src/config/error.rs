@@ -92,6 +92,8 @@ impl ConfigError {
             .help
             .as_deref()
             .is_some_and(|it| it.contains("is quoted"));
+        let value = self.span.clone().and_then(|it| self.source.get(it));
+        let in_braces = value.is_some_and(|it| it.contains('{'));
         match (key, unknown) {
             _ if is_slip || in_tolerances => {}
             (_, Some(_)) if in_header && line.is_some_and(|line| line.contains("__")) => {
@@ -140,6 +142,10 @@ impl ConfigError {
                 let home = home.filter(|home| home.contains(&format!("`[{}.", path[0])));
                 self.help = home.or(Some(below));
             }
+            (Some(_), _) if self.message.contains("type: string") && in_braces => {
+                self.message = "an axis is a text, and no text stands here".to_owned();
+                self.help = Some("write a variant for each value".to_owned());
+            }
             (Some(path), _) if self.message.contains("expected ") => {
                 self.help = meaning(&path).or(self.help);
                 let value = self.span.clone().and_then(|it| self.source.get(it));
@@ -159,7 +165,7 @@ impl ConfigError {
         }
         if let Some(name) = self.message.strip_prefix("missing field `") {
             let name = name.trim_end_matches('`');
-            self.help = match line.is_some_and(|line| line.starts_with("[[waiver")) {
+            self.help = match value.is_some_and(|it| it.starts_with("[[waiver")) {
                 true => meaning(&["waiver", name]),
                 false => meaning(&[name]),
             };
@@ -344,8 +350,12 @@ pub(crate) fn suggest(wrong: &str, known: &[impl AsRef<str>]) -> String {
     // Those that have more words before it.
     let end = format!("_{wrong}");
     let ends = known.iter().map(AsRef::as_ref);
+    // Or a short form, such as `regs`.
+    let stem = wrong.strip_suffix('s').filter(|stem| stem.len() > 2);
+    let stem = stem.filter(|_| nearest(wrong, known).is_none());
+    let is_longer = |name: &&str| stem.is_some_and(|stem| name.starts_with(stem));
     let whole: Vec<String> = ends
-        .filter(|name| name.ends_with(&end))
+        .filter(|name| name.ends_with(&end) || is_longer(name))
         .map(|name| format!("`{name}`"))
         .collect();
     if !whole.is_empty() {

@@ -120,6 +120,10 @@ pub(crate) fn home(key: &str, is_table: bool) -> Option<String> {
     let places = described(key).filter(|(_, node)| is_alike(node));
     let places: Vec<String> = places.map(|(name, _)| place(name)).collect();
     let more = match key {
+        "on" | "variants" => {
+            "; a `[static.NAME]` is for every variant, and a `[[waiver]]` excuses one of them"
+        }
+        "unless_faster" => "; of a `[static.NAME]` it is `unless_as_fast`",
         "direction" => "; that of a `[static.NAME]` is fixed, so remove it there",
         _ => "",
     };

@@ -594,7 +594,7 @@ impl Config {
                 near if near.ends_with('?') || !near.starts_with("known are ") => near,
                 _ if known.len() > 20 => format!("{} names are known", known.len()),
                 list if text.contains('/') || is_pattern => list,
-                list => format!("{list}; a text of several words is quoted"),
+                list => format!("{list}; several words of `--reason` are quoted"),
             }
         };
         let is_called = if is_pattern { "matches" } else { "is called" };

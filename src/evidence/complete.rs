@@ -5,7 +5,7 @@ use crate::config::{KernelFilter, Metric, StatedBy, Variant};
 use crate::finding::{Code, Finding, WarnReason};
 use crate::metric::{Level, Role, measures};
 use crate::profile::{KernelProfile, Profile, ProfileOrigin, Series};
-use crate::terms::{Phase, Tier, counted, joined_or};
+use crate::terms::{Phase, Tier, counted, joined_or, nearest};
 use crate::verdict::LOOKS;
 use ncu_report::base_name;
 
@@ -254,8 +254,11 @@ pub fn selects_none(variant: &Variant, of: &str, names: &[String]) -> String {
         _ if is_pattern => " (it is one name: a pattern begins with `regex:`)",
         _ => "",
     };
+    let bare = filter.strip_prefix("regex:").unwrap_or(filter).trim();
+    let near = nearest(bare, names).filter(|_| why.is_empty());
+    let near = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
     let names = names.join(", ");
-    format!("`kernels = \"{filter}\"` selects none of {of}{why}: {names}")
+    format!("`kernels = \"{filter}\"` selects none of {of}{why}: {names}{near}")
 }
 
 /// The next step after the import of a profile that does not say how ncu measured.

@@ -175,9 +175,9 @@ impl File<'_> {
         let counter = self.counter(alias, raw, toolchain)?;
         let level = raw.level.unwrap_or(Level::Deny);
         let phase = self.phase(alias, raw)?;
-        if raw.exact
-            && (Role::of(&counter) == Some(Role::Duration) || metric::bounds(&counter).is_some())
-        {
+        let can_be_exact =
+            Role::of(&counter) != Some(Role::Duration) && metric::bounds(&counter).is_none();
+        if raw.exact && !can_be_exact {
             let message =
                 "`exact` is for counts: a time or a percentage differs from launch to launch";
             return Err(self.error(&["metric", alias, "exact"], message));
@@ -191,7 +191,10 @@ impl File<'_> {
                     &["metric", alias, "phase"],
                     "the counting phase is one process, which does not show how much a value varies, so the metric cannot be judged",
                 )
-                .help("set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`"));
+                .help(match can_be_exact {
+                    true => "set `exact = true`, `level = \"record\"`, or `phase = \"timing\"`",
+                    false => "set `level = \"record\"`, or `phase = \"timing\"`",
+                }));
         }
         self.limits(&["metric", alias], level, (raw.min, raw.max))?;
         if raw.unless_faster && Role::of(&counter) == Some(Role::Duration) {
@@ -234,6 +237,11 @@ impl File<'_> {
         let (name, arch) = (chip.name(), &toolchain.arch);
         let message = format!("the chip `{name}` of `{arch}` has no counter `{counter}`");
         let error = self.error(&at, message);
+        if metric::alias(counter).is_some() {
+            let help =
+                format!("a built-in name has its counter: `[metric.{counter}]` without `counter`");
+            return Err(error.help(help));
+        }
         if let Some(same) = Role::of(counter).and_then(|role| role.on(Some(chip))) {
             return Err(error.help(format!("did you mean `{same}`?")));
         }

@@ -24,6 +24,7 @@ use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use crate::binary::{Limits, ONLY_REPORTED};
+use crate::disk;
 use crate::disk::folder_of;
 use crate::files::resolved;
 use crate::git;
@@ -81,6 +82,12 @@ impl File<'_> {
             ));
         }
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
+        if disk::is_file(&work) {
+            let message = "`work` must be a folder, and a file is there";
+            return Err(self
+                .error(&["paths", "work"], message)
+                .help("write `.sparsek-gate`"));
+        }
         let place = resolved(&work);
         if whole.starts_with(&place) || place.starts_with(&within) || within.starts_with(&place) {
             let (key, why) = match raw.paths.work {
@@ -175,8 +182,10 @@ impl File<'_> {
                 format!("`{arch}` is not a GPU target"),
             );
             return Err(error.help(match arch.contains([',', ' ', ';']) {
-                true => "state one: each target has a configuration of its own (`-C FILE`)",
-                false => "write it as nvcc does, such as `sm_90a` or `sm_80`",
+                true => {
+                    "state one: each target has a configuration of its own (`-C FILE`)".to_owned()
+                }
+                false => meant_target(arch),
             }));
         }
         toolchain.chip = chip_of_arch(arch);
@@ -209,5 +218,15 @@ impl File<'_> {
             "" => Err(self.error(&["paths", key], format!("`{key}` must name a folder"))),
             text => Ok(root.join(text)),
         }
+    }
+}
+
+/// The target that was meant by a text that is none.
+fn meant_target(text: &str) -> String {
+    let number = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let near = format!("sm_{}", number.replace('.', "").to_lowercase());
+    match capability_of_arch(&near) {
+        Some(_) => format!("did you mean `{near}`?"),
+        None => "write it as nvcc does, such as `sm_90a` or `sm_80`".to_owned(),
     }
 }

@@ -391,10 +391,15 @@ impl File<'_> {
                 Define::Text(text) => text.clone(),
             };
             if !is_identifier(name) {
-                return Err(self.error(
-                    at,
-                    format!("`{name}` cannot be the name of a preprocessor constant"),
-                ));
+                let message = format!("`{name}` cannot be the name of a preprocessor constant");
+                let help = "write its name alone: `defines = { TILE = 64 }`";
+                return Err(self.error(at, message).help(help));
+            }
+            if text.contains('$') {
+                let message =
+                    format!("no shell replaces the `$` in `{text}`, the value of `{name}`");
+                let help = "write the value itself, or `{axis}` of a matrix";
+                return Err(self.error(at, message).help(help));
             }
             defines.insert(name.clone(), text);
         }

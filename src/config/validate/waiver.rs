@@ -35,7 +35,10 @@ impl File<'_> {
         let Some(variant) = variants.iter().find(|variant| variant.id == waiver.variant) else {
             let names: Vec<String> = variants.iter().map(|v| v.id.to_string()).collect();
             let message = format!("there is no variant `{}` for a waiver", waiver.variant);
-            let help = suggest_variant(&waiver.variant.to_string(), &names);
+            let help = match waiver.variant.variant.contains(['*', '?', '[']) {
+                true => "no pattern: a `[[waiver]]` for each variant".to_owned(),
+                false => suggest_variant(&waiver.variant.to_string(), &names),
+            };
             return Err(wrong("variant", message).help(help));
         };
         let metrics = variant.metrics.iter().chain(&variant.static_metrics);

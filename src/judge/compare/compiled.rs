@@ -86,12 +86,7 @@ pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<F
         if pairing.pairs().next().is_none() {
             let message = "no kernel is on both sides: kernels are compared by their names";
             let next = "compare code that has a kernel of the same name, with the same types of its parameters";
-            findings.push(Finding::deny(
-                Code::NotMeasured,
-                &variant.id,
-                message,
-                next,
-            ));
+            findings.push(Finding::deny(Code::NotMeasured, &variant.id, message, next));
         }
     } else {
         findings.extend(pairing.findings(variant, mode, |_| true));

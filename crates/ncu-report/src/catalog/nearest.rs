@@ -71,6 +71,9 @@ fn nearest_suffix(kind: Kind, unit: &str, wanted: &str) -> String {
     if kind == Kind::Throughput && ROLLUPS.contains(&wanted) {
         return format!("{wanted}.pct_of_peak_sustained_elapsed");
     }
+    if kind == Kind::Counter && wanted == ".total" {
+        return ".sum".to_owned();
+    }
     let [rollups, rests] = parts(kind);
     let suffixes = rollups
         .iter()
