@@ -30,6 +30,7 @@ fn project(config: &[u8]) -> Project {
     project.write("d/t/v/capture-1.records", "");
     project.write("excel.csv", "ID;Process ID;Process Name\n0;1;bench\n");
     project.write("lib.cuh", "");
+    project.write("index.cu", "int main() { return threadIdx.x; }\n");
     project.write("reports/a.ncu-rep", "");
     project.write("lib.cu", "__global__ void k() {}\n");
     project.write("bench.cu", "int main() { return 0; }\n");
@@ -52,6 +53,7 @@ run = ["sh", "bench.sh"]\nprogram = "k.cpp" | build | 5 | it is no ELF file, no 
 run = ["sh", "bench.sh"]\nbuild = ["true"]\nprogram = "bin/zz" | build | 5 | the build succeeded, but there is no file `bin/zz`; let `build` make it, or correct `program` and `libraries` of s/v
 run = ["sh", "bench.sh"]\nloaded_code = true | check --static | 6 | so that only a measurement shows it; next: measure it: sparsek-gate check s/v
 run = ["sh", "bench.sh"] | check --static | 6 | this tool does not build its program, and no `program` that counts is stated; name the files with its kernels in `program` or `libraries`
+run = ["sh", "bench.sh"]\nprogram = "lib.cu" | build | 5 | it is a CUDA source: write `source`
 libraries = ["be*.so"] | build | 5 | the machine code of `be*.so` cannot be read; next: name each file, because no patterns are taken here
 run = ["sh bench.sh"] | list | 2 | `sh bench.sh` is several arguments in one; write an item for each: ["sh", "bench.sh"]
 run = ["sh", "bench.sh"]\nbuild = ["make -j4"] | build | 2 | `make -j4` is several arguments in one; write an item for each: ["make", "-j4"]
@@ -194,7 +196,7 @@ source = "k.cu" | compare reports reports | 2 | there is no reports/profile.json
 
 /// As [`MISTAKES`]: those that the compiler finds.
 const COMPILED: &str = r#"
-source = "*.cu" | build | 5 | there is no source `*.cu`; check `source` of s/v in config.toml, a path from the folder of that file and no pattern
+source = "*.cu" | build | 5 | there is no source `*.cu`: each file is named; check `source` of s/v in config.toml, a path from the folder of that file and no pattern
 source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cu" | build -D TPB=64 | 0 | no source names `TPB`: `-D TPB` changes nothing; a build with `-D` is not locked: put a constant that stays into `defines`
@@ -217,6 +219,7 @@ source = "k.cu"\nthreads_per_block = 256 | check --static | 4 | launch-mismatch 
 source = "k.cu"\nkernels = "softmin" | check --static | 5 | `kernels = "softmin"` selects none of the compiled kernels: softmax; s/v; compare `kernels`, `expect`
 source = "k.cu"\nkernels = "soft*" | check --static | 5 | `kernels = "soft*"` selects none of the compiled kernels (it is one name: the pattern is `regex:^(soft.*)$`): softmax; s/v
 source = "k.cu"\n[metric.registers]\ndirection = "lower"\ntolerance = "8" | check --static | 4 | the tolerance of `[metric.registers]` is for what a run measures alone; state it in `[static.registers]` too
+source = "index.cu" | build | 5 | __device_builtin_variable_; give the function that uses `blockIdx` or `threadIdx` its `__global__`
 source = "lib.cuh" | build | 5 | `source` names a header: name the `.cu` that includes it
 source = ["k.cu", "bench.cu"] | build | 5 | multiple definition of `main'; each source with a `main` is a variant of its own
 source = "k.cu"\nflags = ["-lnone"] | build | 5 | cannot find -lnone; name the folder of that library, such as `-L/usr/local/lib` in `flags`

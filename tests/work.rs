@@ -94,7 +94,7 @@ fn work_that_is_not_the_declared_is_told_even_where_it_is_the_references() {
         project.forge("cp_async", |profile| scale(profile, metric, 0.5));
         let report = project.check(&["cp_async"], 4);
         assert_eq!(report.denied(), ["work-changed"], "{metric}");
-        report.tells_all("work-changed", &["the suite declares", "(50.0 %)"]);
+        report.tells_all("work-changed", &["its `work` declares", "(50.0 %)"]);
         assert_eq!(report.verdict("cp_async", metric), "pass");
     }
 }

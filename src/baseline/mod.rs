@@ -23,7 +23,7 @@ pub use norm_line::{NormLine, norm_lines};
 pub use rederive::rederive;
 pub use rederive_loaded::rederive_loaded;
 pub use store::{FILES, NewBaseline, Store, Stored};
-pub use verify::{Trusted, shown_baselines, verify_files, verify_stored};
+pub use verify::{Trusted, removal, verify_files, verify_stored};
 pub use verify_selected::{
     VerifyReport, lock_elsewhere, lock_in_git, measured_unpinned, removed, verify_selected,
 };

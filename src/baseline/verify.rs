@@ -75,7 +75,7 @@ fn conflict(stored: &Stored) -> Option<(String, usize)> {
 }
 
 /// The folder of the baselines for a command of the shell: as seen from here, where it is below.
-pub fn shown_baselines(config: &Config) -> String {
+fn shown_baselines(config: &Config) -> String {
     let mut roots = [&config.root, &config.checkout].into_iter();
     let below = roots.find_map(|root| config.baselines.strip_prefix(root).ok());
     let whole = below.map(|below| disk::leads_to(&config.checkout).join(below));
@@ -86,6 +86,17 @@ pub fn shown_baselines(config: &Config) -> String {
         .unwrap_or(whole)
         .display()
         .to_string()
+}
+
+/// The command that removes a baseline from folders of GPUs.
+pub fn removal(config: &Config, gpus: &str, id: &VariantId) -> String {
+    let files = format!("{}/{gpus}/{id}.*", shown_baselines(config));
+    let lock = format!("/{id}.lock.toml");
+    let tracked = git::tracked(&config.baselines, ".");
+    match tracked.is_ok_and(|all| !all.keys().any(|path| path.ends_with(&lock))) {
+        true => format!("rm {files}"),
+        false => format!("git rm '{files}'"),
+    }
 }
 
 /// What something converted the files of a baseline to, and the commands that undo it.

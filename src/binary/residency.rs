@@ -10,6 +10,8 @@ pub struct Residency {
     at: Vec<(u32, Occupancy)>,
     /// Whether the block size and the dynamic shared memory are known.
     pub is_known: bool,
+    /// Whether it takes dynamic shared memory, and nobody knows how much.
+    pub is_open: bool,
 }
 
 impl Residency {
@@ -43,12 +45,15 @@ impl Residency {
         Some(Residency {
             at: at.collect::<Option<_>>()?,
             is_known: threads.is_some() && dynamic.is_some(),
+            is_open: dynamic.is_none(),
         })
     }
 
-    /// Whether it is at least as high as another at every block size; `false` where either is empty.
+    /// Whether it is at least as high as another at every block size; `false` where either is empty, and
+    /// where only this one has dynamic shared memory that is not known.
     pub fn is_at_least(&self, other: &Residency) -> bool {
         !self.at.is_empty()
+            && (other.is_open || !self.is_open)
             && self.at.len() == other.at.len()
             && self
                 .at

@@ -56,6 +56,9 @@ fn unreadable(variant: &Variant, file: &str, error: &BinaryError) -> Finding {
         BinaryError::OtherTargets { .. } => {
             "build it for `toolchain.arch` too (`-gencode` of nvcc), or correct `toolchain.arch`"
         }
+        BinaryError::NoProgram if file.ends_with(".cu") => {
+            "it is a CUDA source: write `source` in the place of `run` and `program`"
+        }
         BinaryError::NoProgram if [".py", ".sh"].iter().any(|it| file.ends_with(it)) => {
             "a script has none: name the `.so` of an extension in `libraries`; of kernels that are made while it runs (Triton, NVRTC) write `loaded_code = true` in the place of `program`: a measured check gates their code"
         }

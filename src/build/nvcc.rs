@@ -658,13 +658,25 @@ fn below(root: &Path, file: &str) -> String {
     relative(&parts).display().to_string()
 }
 
-/// The file that was meant by a path that is none: a tracked one with that name, or a name like it.
+/// The file that was meant by a path that is none: a tracked one from the top of the repository, with that
+/// name, or with a name like it.
 fn meant(root: &Path, source: &str) -> String {
+    if source.contains(['*', '?', '[', ' ']) {
+        return ": each file is named, several as a list: `[\"a.cu\", \"b.cu\"]`".to_owned();
+    }
     let tracked = git::tracked(root, ".").unwrap_or_default();
     let tracked: Vec<String> = tracked.into_keys().collect();
+    if tracked.iter().any(|path| path == source) {
+        return format!(": it was deleted, and git has it: git restore {source}");
+    }
     let name = |path: &str| Path::new(path).file_name().map(OsStr::to_ascii_lowercase);
     let mut same = tracked.iter().filter(|path| name(path) == name(source));
-    let near = same.next().map(String::as_str);
+    let top = git::repository(root).map(|found| found.top);
+    let below = top.iter().find_map(|top| {
+        let folders = root.strip_prefix(top).ok()?.components();
+        disk::is_file(top.join(source)).then(|| folders.map(|_| "../").collect::<String>() + source)
+    });
+    let near = below.as_deref().or_else(|| same.next().map(String::as_str));
     let near = near.or_else(|| nearest(source, &tracked));
     near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"))
 }

@@ -68,7 +68,11 @@ pub(super) fn run_build(
                     .to_owned()
             } else if says("Unsupported gpu architecture") {
                 "correct `toolchain.arch`, or install an nvcc that knows it: `nvcc --list-gpu-code` lists what this one knows (sm_101 is sm_110 since CUDA 13)".to_owned()
-            } else if says("'__global__' does not name a type") {
+            } else if says("__device_builtin_variable_") {
+                "give the function that uses `blockIdx` or `threadIdx` its `__global__` or `__device__`".to_owned()
+            } else if says("'__global__' does not name a type")
+                || says("unknown type name '__global__'")
+            {
                 "rename the source to `.cu`: nvcc compiles kernels in files with this ending alone"
                     .to_owned()
             } else if says("not supported on .target") {

@@ -65,14 +65,14 @@ fn of_compiled_code(variant: &Variant) -> Vec<(String, String)> {
 fn fraction(metric: &Metric) -> Option<(String, String)> {
     let alias = &metric.alias;
     let limits = [metric.min, metric.max].into_iter().flatten();
-    let highest = bounds(&metric.counter).map_or(f64::INFINITY, |(_, highest)| highest);
+    let is_percentage = alias == "occupancy" || bounds(&metric.counter).is_some();
+    let highest = if is_percentage { 100.0 } else { f64::INFINITY };
     if let Some(limit) = limits.clone().find(|limit| *limit > highest) {
         let message = format!("the limit {limit} of `{alias}` is never reached: it is in percent");
         return Some((message, "write at most 100".to_owned()));
     }
     let mut limits = limits;
     let limit = limits.find(|limit| *limit > 0.0 && *limit < 1.0)?;
-    let is_percentage = alias == "occupancy" || bounds(&metric.counter).is_some();
     let message = format!("the limit {limit} of `{alias}` is {limit} %: it is in percent");
     let next = format!("write {} if a share is meant", percent(limit));
     is_percentage.then_some((message, next))

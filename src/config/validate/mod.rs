@@ -24,7 +24,6 @@ use super::model::{Config, Metric, Toolchain};
 use super::raw::{RawConfig, RawSuite};
 use super::unread::Unread;
 use crate::binary::{Limits, ONLY_REPORTED};
-use crate::disk;
 use crate::disk::folder_of;
 use crate::files::resolved;
 use crate::git;
@@ -82,12 +81,6 @@ impl File<'_> {
             ));
         }
         let work = self.folder(&root, "work", &raw.paths.work, ".sparsek-gate")?;
-        if disk::is_file(&work) {
-            let message = "`work` must be a folder, and a file is there";
-            return Err(self
-                .error(&["paths", "work"], message)
-                .help("write `.sparsek-gate`"));
-        }
         let place = resolved(&work);
         if whole.starts_with(&place) || place.starts_with(&within) || within.starts_with(&place) {
             let (key, why) = match raw.paths.work {

@@ -66,8 +66,12 @@ impl File<'_> {
             found.ok_or_else(|| {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
                 let built_in: Vec<&str> = ALIASES.iter().map(|alias| alias.name).collect();
+                let of_counter = ALIASES.iter().find(|one| one.role.counter() == alias);
                 let add = || match nearest(alias, &[&known[..], &built_in].concat()) {
                     Some(near) if near != alias => format!("did you mean `{near}`?"),
+                    _ if ["*", "all"].contains(&alias.as_str()) => "leave `metrics` out: all is the default".to_owned(),
+                    _ if of_counter.is_some() => format!("it is the counter of `{}`", of_counter.map_or("", |one| one.name)),
+                    _ if alias.contains('.') => "it is a counter: a metric has a name of your own, `[metric.NAME]`, and this as its `counter`".to_owned(),
                     _ => format!("{}; or add `[metric.{alias}]`, and a table for each default metric that stays: the default ones are those of a file without `[metric]`", suggest("", &known)),
                 };
                 self.error(&at, format!("no metric is called `{alias}`"))

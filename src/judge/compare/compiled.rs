@@ -64,7 +64,10 @@ pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<F
     if !differences.is_empty() {
         let (reference, how) = (mode.reference(), differences.join("; "));
         let message = format!("{reference} and current code were compiled differently: {how}");
-        findings.push(Finding::of(Code::NotComparable, &variant.id, message));
+        let finding = Finding::of(Code::NotComparable, &variant.id, message);
+        let alone = "check without `--against`, against a lock of the new compiler; to see what it does: `compare --nvcc OLD --nvcc NEW`";
+        let beside = (mode == Mode::Against).then(|| alone.to_owned());
+        findings.push(finding.or_next(beside));
         return (report, findings);
     }
     // Kernels of other names are other kernels, where nobody says that one takes the place of another.
@@ -96,6 +99,12 @@ pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<F
         findings.extend(other_precision(case, pair));
         let residency = Residencies::of(&current.identity.gpu, pair);
         let mut worse = Vec::new();
+        if nothing_stored(pair) {
+            let message = format!("{} stores nothing any more", current.label(pair.current));
+            let next = "fix the kernel: what it computes is lost";
+            let finding = Finding::deny(Code::WorkChanged, &variant.id, message, next);
+            findings.push(finding.kernel(&pair.current.name));
+        }
         for metric in &variant.static_metrics {
             let Some(mut comparison) = judge(case, metric, pair) else {
                 continue;
@@ -199,6 +208,10 @@ impl Residencies {
             return None;
         }
         let (unknown, line) = match self.is.at_block() {
+            None if self.is.is_open && !self.was.is_open => (
+                "the block size and the dynamic shared memory are not known",
+                "state `threads_per_block` and `dynamic_shared_bytes` of the variant",
+            ),
             None => (
                 "the block size is not known",
                 "state `threads_per_block` of the variant, or `__launch_bounds__` of the kernel",
@@ -403,4 +416,20 @@ fn comparison_finding(
         _ => return None,
     };
     Some(comparison.finding(finding))
+}
+
+/// Whether the code of a kernel stored to memory that others read, and does not any more.
+fn nothing_stored(pair: Pair<'_>) -> bool {
+    const STORES: [&str; 12] = [
+        "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "SUST", "SURED", "UTMASTG", "UTMAREDG",
+        "UBLKCP", "UBLKRED",
+    ];
+    let has = |kernel: &KernelProfile, bases: &[&str]| {
+        let opcodes = kernel.code.as_ref()?.opcodes.as_ref()?;
+        let mut bases_of = opcodes.keys().filter_map(|it| it.split('.').next());
+        Some(bases_of.any(|base| bases.contains(&base)))
+    };
+    // What it calls may store.
+    let may_store = has(pair.current, &[&STORES[..], &["CALL"]].concat());
+    has(pair.reference, &STORES) == Some(true) && may_store == Some(false)
 }

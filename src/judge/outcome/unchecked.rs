@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::baseline::{Store, shown_baselines};
+use crate::baseline::{Store, removal};
 use crate::config::{FILE_NAME, Selected};
 use crate::finding::{Code, Error, Finding};
 use crate::terms::{Tier, VariantId};
@@ -14,7 +14,6 @@ use crate::terms::{Tier, VariantId};
 /// [`Error::Io`].
 pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
-    let folder = shown_baselines(&plan.config);
     let gone = |id: &VariantId, message: String, gpus: &str| {
         let back = match () {
             () if message.ends_with("no `program` that counts is stated") => {
@@ -28,7 +27,8 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
             }
             () => "put it back",
         };
-        let next = format!("{back}, or remove its baseline: git rm '{folder}/{gpus}/{id}.*'");
+        let remove = removal(&plan.config, gpus, id);
+        let next = format!("{back}, or remove its baseline: {remove}");
         Finding::deny(Code::VariantGone, id, message, next)
     };
     let stored = store.stored()?.into_iter().map(|(_, id)| id);
