@@ -269,6 +269,17 @@ fn tensor_core_instructions_may_become_fewer_and_never_none() {
 }
 
 #[test]
+fn a_kernel_that_stores_nothing_any_more_is_other_work() {
+    let none = edited(|profile| {
+        let code = &mut profile["kernels"][0]["code"];
+        code["text_sha256"] = json!("00");
+        let opcodes = code["opcodes"].as_object_mut().unwrap();
+        opcodes.retain(|name, _| !name.starts_with("STG"));
+    });
+    fails_with(&none, 4, "work-changed", &["stores nothing any more"]);
+}
+
+#[test]
 fn a_compiler_warning_that_was_not_there_fails_and_says_what_the_compiler_said() {
     let project = edited(|profile| {
         set(profile, "performance_warnings", 1.0);

@@ -121,6 +121,11 @@ mod tests {
         assert_eq!(many.percent().unwrap(), "39.1–75 %");
         assert!(!few.is_known && few.limiter().is_none());
         assert!(!Residency::default().is_at_least(&Residency::default()));
+        let open = Residency {
+            is_open: true,
+            ..few.clone()
+        };
+        assert!(few.is_at_least(&open) && !open.is_at_least(&few));
     }
 
     #[test]
