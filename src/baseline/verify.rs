@@ -194,11 +194,14 @@ pub(super) fn repair(config: &Config, stored: &Stored) -> String {
     let of_it = |path: &str| path.contains(&begins);
     let from = match git::changed_since(&config.checkout, "HEAD", of_it) {
         // What is committed is what is wrong.
-        Ok(changed) if !changed.iter().any(|path| of_it(path)) => "COMMIT",
-        _ => "HEAD",
+        Ok(changed) if !changed.iter().any(|path| of_it(path)) => {
+            git::one_before_last(&config.checkout, &format!(":(glob)**/{begins}*"))
+        }
+        _ => Some("HEAD".to_owned()),
     };
+    let from = from.unwrap_or_else(|| "COMMIT".to_owned());
     format!(
-        "restore its files: git checkout {from} -- '{here}', or those of the last commit that has the right ones, on the target branch if it has them (git log -- '{here}'); {again}"
+        "restore its files: git checkout {from} -- '{here}' (`git log -- '{here}'` lists the commits that changed them); {again}"
     )
 }
 

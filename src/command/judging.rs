@@ -1,11 +1,13 @@
 //! What every command does that judges: whose rules count, and what the outcome lacks at the end.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::select::{select, variable};
 use super::stored;
+use crate::baseline::Store;
 use crate::cli::TrustArgs;
-use crate::config::{Config, Selected, Selection};
+use crate::config::{Config, Selected, Selection, Variant};
 use crate::disk::{self, Linked, leads_to};
 use crate::evidence::doubtful;
 use crate::files::PROFILE_FILE;
@@ -54,9 +56,16 @@ impl Judging {
             grounds.findings.push(finding);
         }
         let plan = select(grounds.config.clone(), selection, &[])?;
-        let root = &grounds.config.root;
-        if variable("CI").is_none() && git::commit_of(root, "HEAD").is_some() {
-            grounds.findings.extend(not_in_git(&plan));
+        let root = grounds.config.root.clone();
+        if variable("CI").is_none() && git::commit_of(&root, "HEAD").is_some() {
+            let own = plan.variants.iter();
+            let own = own.filter_map(|it| plan.config.own_files(it).ok());
+            grounds
+                .findings
+                .extend(not_in_git(&root, own.flatten().collect()));
+        }
+        if grounds.authority != Authority::WorkingTree {
+            grounds.findings.extend(not_in_git(&root, own_locks(&plan)));
         }
         Judging::of(grounds, plan, bases.against)
     }
@@ -122,19 +131,32 @@ impl Judging {
     }
 }
 
-/// The warning that a pull request would lack sources which its author has.
-fn not_in_git(plan: &Selected) -> Option<Finding> {
-    let own = plan
-        .variants
-        .iter()
-        .filter_map(|it| plan.config.own_files(it).ok());
-    let named: Vec<String> = own
-        .flatten()
+/// The locks of the working tree, as seen from the configuration's folder; none where they cannot be read,
+/// which is reported by itself.
+fn own_locks(plan: &Selected) -> Vec<String> {
+    let root = &plan.config.root;
+    let Ok(store) = Store::open(&plan.config.baselines) else {
+        return Vec::new();
+    };
+    let of_variant = |variant: &Arc<Variant>| {
+        let folders = store.gpus_of(&variant.id).unwrap_or_default().into_iter();
+        let locks = folders.map(|gpu| store.path(&gpu, &variant.id, "lock.toml"));
+        let below =
+            locks.filter_map(|lock| Some(lock.strip_prefix(root).ok()?.to_str()?.to_owned()));
+        below.collect::<Vec<String>>()
+    };
+    plan.variants.iter().flat_map(of_variant).collect()
+}
+
+/// The warning that a pull request would lack files which its author has.
+fn not_in_git(root: &Path, files: Vec<String>) -> Option<Finding> {
+    let named: Vec<String> = files
+        .into_iter()
         .map(|file| format!(":(literal){file}"))
         .collect();
     let files = match named.is_empty() {
         true => Vec::new(),
-        false => git::untracked(&plan.config.root, &named),
+        false => git::untracked(root, &named),
     };
     let message = format!(
         "git does not track {}: no other clone has it",

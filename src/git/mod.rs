@@ -26,8 +26,8 @@ pub use name::{
     Named, former_commits, full_name, is_whole_hash, named, of_reference, remote_branch_at,
 };
 pub use revision::{
-    Repository, commit_of, contains, how_to_fetch, is_shallow, merge_base, origin, person,
-    repository, revision, short, was, why_unknown,
+    Repository, commit_of, contains, how_to_fetch, is_shallow, merge_base, one_before_last, origin,
+    person, repository, revision, short, was, why_unknown,
 };
 pub use settings::settings_from_tree;
 pub use tree::{Object, TreeEntry, files_at, is_left_out, objects_at, shown, tracked, untracked};

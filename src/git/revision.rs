@@ -46,6 +46,15 @@ pub fn short(commit: &str) -> String {
     commit.chars().take(10).collect()
 }
 
+/// The start of the commit that changed these files before the last one that did.
+pub fn one_before_last(root: &Path, files: &str) -> Option<String> {
+    let arguments = [
+        "log", "--format=%H", "--max-count=1", "--skip=1", "--", files,
+    ];
+    let commit = git(root, &arguments).ok()?;
+    (!commit.is_empty()).then(|| short(&commit))
+}
+
 /// The best common ancestor of two commits; `None` where the clone has none.
 pub fn merge_base(root: &Path, one: &str, other: &str) -> Option<String> {
     git(root, &["merge-base", "--end-of-options", one, other])

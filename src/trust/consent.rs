@@ -172,7 +172,8 @@ impl Consent {
         let owners = match self.review(act) {
             Some(Err(why)) => format!("; its code owners cannot: {why}"),
             None if self.owners.get().is_some() => {
-                "; code owners cannot: it takes effect before a review".to_owned()
+                "; not by code owners, who accept locks, waivers, and the tables `metric`, `static` and `suite`"
+                    .to_owned()
             }
             _ => String::new(),
         };

@@ -457,7 +457,7 @@ impl Place<'_> {
                     root.found_by
                 ),
                 format!(
-                    "begin the change at its target: git switch --create NEW {} && git cherry-pick ITS-COMMITS",
+                    "name a branch that has a common history with HEAD, or begin the change at its target: git switch --create NEW {} && git cherry-pick ITS-COMMITS",
                     short(&root.commit)
                 ),
             )),
