@@ -91,6 +91,10 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
         return Some("options of a command follow it: `check --static`".to_owned());
     }
     let own = options(cli.find_subcommand(name)?);
+    let number = wrong.strip_prefix('-').unwrap_or_default();
+    if number.starts_with(|c: char| c.is_ascii_digit()) {
+        return Some("no number is negative here".to_owned());
+    }
     let Some(option) = wrong.strip_prefix('-') else {
         return match name {
             "compare" => Some(each_is_one(after)),

@@ -502,6 +502,7 @@ const REFUSED_ELSEWHERE: &str = r#"
 "gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum
 [metric.duration] | [metric]\n[x.duration] | unknown key `x`
 "flop", "stored"] | "flop", "stored", "gpu__time_duration.sum"] | it is the counter of `duration`
+"flop", "stored"] | "flop", "stored", "ocupancy"] | did you mean `occupancy`? the compiler's output has it: `[static.occupancy]`
 "flop", "stored"] | "flop", "stored", "*"] | leave `metrics` out: all is the default
 [metric.stored]\ncounter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum" | [metric.spill_bytes] | `[static.spill_bytes]`, for every variant
 timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything below it is killed

@@ -31,7 +31,11 @@ pub fn verify_stored(
     let (trusted, mut findings) = verify_files(config, stored);
     if let Some(Ok(lock)) = stored.lock.as_deref().map(Lock::parse) {
         let tier = Tier::of_folder(&stored.gpu);
-        findings.extend(immutable_changes(config, variant, &lock, tier));
+        let changes = immutable_changes(config, variant, &lock, tier).into_iter();
+        findings.extend(changes.map(|mut change| {
+            change.message += &format!(" (lock of {})", stored.gpu);
+            change
+        }));
     }
     (trusted, findings)
 }

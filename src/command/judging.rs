@@ -267,7 +267,9 @@ pub(super) fn refuse_without_folder(
     let next = match stored::file_of(&folder.to_string_lossy()) {
         _ if disk::is_dir(folder) => return Ok(()),
         _ if shown.to_string().contains(".tar") || shown.to_string().ends_with(".zip") => "unpack the archive, and name its folder that has SUITE/VARIANT/profile.json".to_owned(),
-        _ if folder.ends_with(PROFILE_FILE) => "name the folder above SUITE/VARIANT: --from DIR".to_owned(),
+        _ if disk::is_file(folder.with_file_name(PROFILE_FILE)) => {
+            "name the folder above SUITE/VARIANT: --from DIR".to_owned()
+        }
         Some(file) if file.extension().is_some_and(|it| it != "json") => format!(
             "sparsek-gate import {shown} --variant SUITE/VARIANT, then {}",
             check_from(&plan.profiles(None)?, "SUITE/VARIANT")

@@ -75,18 +75,16 @@ impl Config {
 /// A configuration that the index of git has below a path that has none, whatever the case of its name.
 fn in_git_below(path: &Path) -> Option<PathBuf> {
     let folder = folder_of(path);
-    let tracked = git::tracked(folder, ".")
-        .ok()?
-        .into_keys()
-        .map(PathBuf::from);
+    let tracked = git::tracked(folder, ".").ok()?;
+    let tracked = tracked.into_keys().map(PathBuf::from);
     let is_one = |file: &PathBuf| {
         let name = file.file_name().unwrap_or_default();
         name.eq_ignore_ascii_case(FILE_NAME) && disk::is_file(folder.join(file))
     };
-    tracked
-        .into_iter()
-        .find(is_one)
-        .map(|file| folder.join(file))
+    let mut found = tracked.filter(is_one);
+    // Of several none is the one.
+    let first = found.next()?;
+    found.next().is_none().then(|| folder.join(first))
 }
 
 /// Whether the index of git has a file.

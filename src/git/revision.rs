@@ -126,6 +126,14 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
     if let Some(why) = unknown_remote(root, revision) {
         return why;
     }
+    if let Some((before, _)) = revision.split_once(['~', '^'])
+        && commit_of(root, before).is_some()
+        && !is_shallow(root)
+    {
+        return format!(
+            "`{before}` has no commit so far before it: `git log --oneline` lists them"
+        );
+    }
     let shallow = if is_shallow(root) {
         "; this clone is shallow and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
     } else {

@@ -65,10 +65,9 @@ pub fn bases(
         run: Run::of(&variable),
     };
     // Without it the commit of the change is not known.
-    if let Some(why) = unread_event(&variable)
+    if let Some((why, next)) = unread_event(&variable)
         && matches!(place.run.kind, Kind::Change { .. } | Kind::Queue { .. })
     {
-        let next = "let this step read the file, as by a mount of its folder into the container";
         return Err(Error::environment(why, next));
     }
     let root = match choice("--baseline-ref", asked.baseline_ref).transpose()? {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::file::{Common, File};
 use super::metric::excused_without_duration;
 use super::static_metric::of_compiler;
+use crate::binary::STATIC_METRICS;
 use crate::config::error::{ConfigError, suggest};
 use crate::config::model::{Metric, Suite, Work};
 use crate::config::raw::RawSuite;
@@ -67,7 +68,12 @@ impl File<'_> {
                 let known: Vec<&str> = metrics.iter().map(|metric| metric.alias.as_str()).collect();
                 let built_in: Vec<&str> = ALIASES.iter().map(|alias| alias.name).collect();
                 let of_counter = ALIASES.iter().find(|one| one.role.counter() == alias);
-                let add = || match nearest(alias, &[&known[..], &built_in].concat()) {
+                let of_code: Vec<&str> = STATIC_METRICS.iter().map(|one| one.name).collect();
+                let add = || match nearest(alias, &[&known[..], &built_in, &of_code].concat()) {
+                    Some(near) if of_code.contains(&near) && !known.contains(&near) => format!(
+                        "did you mean `{near}`? {}",
+                        of_compiler(near).unwrap_or_default()
+                    ),
                     Some(near) if near != alias => format!("did you mean `{near}`?"),
                     _ if ["*", "all"].contains(&alias.as_str()) => "leave `metrics` out: all is the default".to_owned(),
                     _ if of_counter.is_some() => format!("it is the counter of `{}`", of_counter.map_or("", |one| one.name)),

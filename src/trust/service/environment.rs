@@ -20,13 +20,22 @@ pub struct Stated {
     pub commit: String,
 }
 
-/// What is wrong with the file of GitHub's event, where a variable names one.
-pub fn unread_event(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+/// What is wrong with the file of GitHub's event, where a variable names one, and the next step.
+pub fn unread_event(variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, &'static str)> {
     let path = variable(EVENT_FILE).filter(|path| !path.is_empty())?;
-    let bytes = read_regular(Path::new(&path)).map_err(|error| error.to_string());
-    let why = bytes.and_then(|bytes| json::<Value>(&bytes)).err()?;
-    Some(format!(
-        "{EVENT_FILE} names {path}, which cannot be read: {why}"
+    let (why, next) = match read_regular(Path::new(&path)) {
+        Ok(bytes) => (
+            json::<Value>(&bytes).err()?,
+            "let this step read the service's own file, as it was written",
+        ),
+        Err(error) => (
+            error.to_string(),
+            "let this step read the file, as by a mount of its folder into the container",
+        ),
+    };
+    Some((
+        format!("{EVENT_FILE} names {path}, which cannot be read: {why}"),
+        next,
     ))
 }
 
