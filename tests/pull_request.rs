@@ -504,7 +504,7 @@ fn a_base_that_is_not_here_or_cannot_be_read_ends_the_run() {
     project.git(&["update-ref", "refs/remotes/origin/main", &orphan]);
     checked(&project, &[])
         .ends(3, "have no common history")
-        .says("next: begin the change at its target: git switch --create NEW ");
+        .says("or begin the change at its target: git switch --create NEW ");
 
     let project = pull_request();
     let config = project.read("config.toml");

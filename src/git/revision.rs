@@ -131,7 +131,7 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         && !is_shallow(root)
     {
         return format!(
-            "`{before}` has no commit so far before it: `git log --oneline` lists them"
+            "there is no such revision: `{before}` has no commit so far before it\n  next: name another commit: `git log --oneline` lists them"
         );
     }
     let shallow = if is_shallow(root) {
