@@ -511,6 +511,8 @@ timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything be
 launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
 [static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it
 clock_control = "none" | clock_control = none | a text needs quotes; write `"none"`
+defines = { TILE = 8 } | defines = { A = "8", B = "4 } | a text in this line has no closing `"`
+run = ["./c", "--n={n}", "{mode}"] | run = ["./c, "--n={n}", "{mode}"] | a text in this line has no closing `"`
 description = "a suite" | description = “a suite” | write plain quotation marks
 [[waiver]] | [waiver] | write `[[waiver]]`, each a table of its own
 "#;

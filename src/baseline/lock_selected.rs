@@ -21,7 +21,7 @@ use crate::files::{SICK_FILE, recorded_folder};
 use crate::finding::{Code, Error, Finding, Stop, WarnReason};
 use crate::measure::folders_of;
 use crate::process;
-use crate::profile::{Profile, Taken, norm_text};
+use crate::profile::{Profile, ProfileOrigin, Taken, norm_text};
 use crate::terms::VariantId;
 
 /// What is to be locked, and by whom.
@@ -341,12 +341,16 @@ impl Locking<'_> {
         let same_lock = lock.is_some_and(|old| hashes(&old) == hashes(&new.lock));
         let before = locked.as_deref().and_then(|old| Profile::parse(old).ok());
         let unchecked = numbers_unchecked(variant, &before.iter().collect::<Vec<_>>(), profile);
-        self.warnings.extend(unchecked.map(|mut finding| {
-            // It is locked now.
-            let end = finding.next.find(", or compare it with a lock");
-            finding.next.truncate(end.unwrap_or(finding.next.len()));
-            finding.warn_for(WarnReason::Replaced)
-        }));
+        // An import that is locked now is not to be locked again.
+        let measure = (profile.provenance.origin == ProfileOrigin::Imported).then(|| {
+            format!(
+                "an import has no results of its program: measure it, `sparsek-gate profile {}`",
+                variant.id
+            )
+        });
+        let unchecked = unchecked.map(|finding| finding.or_next(measure));
+        self.warnings
+            .extend(unchecked.map(|finding| finding.warn_for(WarnReason::Replaced)));
         let same_norm =
             norm.as_deref() == Some(new.norm.as_bytes()) && norm_sha256 == Some(new.norm_sha256());
         // The text may be damaged, or missing.

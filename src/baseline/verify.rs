@@ -1,5 +1,7 @@
 //! Whether a stored baseline is what was locked.
 
+use std::cell::LazyCell;
+
 use super::immutable::immutable_changes;
 use super::lock::{Entry, Lock};
 use super::store::Stored;
@@ -92,14 +94,18 @@ fn shown_baselines(config: &Config) -> String {
         .to_string()
 }
 
-/// The command that removes a baseline from folders of GPUs.
-pub fn removal(config: &Config, gpus: &str, id: &VariantId) -> String {
-    let files = format!("{}/{gpus}/{id}.*", shown_baselines(config));
-    let lock = format!("/{id}.lock.toml");
-    let tracked = git::tracked(&config.baselines, ".");
-    match tracked.is_ok_and(|all| !all.keys().any(|path| path.ends_with(&lock))) {
-        true => format!("rm {files}"),
-        false => format!("git rm '{files}'"),
+/// What gives the command that removes a baseline from folders of GPUs. Git is asked once, and only where
+/// there is one to remove.
+pub fn removal(config: &Config) -> impl Fn(&str, &VariantId) -> String {
+    let tracked = LazyCell::new(|| git::tracked(&config.baselines, ".").ok());
+    move |gpus, id| {
+        let files = format!("{}/{gpus}/{id}.*", shown_baselines(config));
+        let lock = format!("/{id}.lock.toml");
+        let tracked = tracked.as_ref();
+        match tracked.is_some_and(|all| !all.keys().any(|path| path.ends_with(&lock))) {
+            true => format!("rm {files}"),
+            false => format!("git rm '{files}'"),
+        }
     }
 }
 

@@ -33,4 +33,4 @@ pub use ptx::without_dynamic_shared;
 pub use ptxas::{CompilerWarning, KernelResources, compiler_warnings, spills};
 pub use residency::Residency;
 pub(crate) use residency::whole;
-pub use sass::{Census, census, other_source_types};
+pub use sass::{Census, census, loses_its_stores, other_source_types};

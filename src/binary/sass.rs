@@ -91,6 +91,21 @@ pub fn other_source_types(
     lowered.then(|| [joined_or("no tensor cores", was, ", "), joined(is, ", ")])
 }
 
+/// Stores and atomics to memory that others read, with and without a copy engine.
+const STORES: [&str; 12] = [
+    "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "SUST", "SURED", "UTMASTG", "UTMAREDG", "UBLKCP",
+    "UBLKRED",
+];
+
+/// Whether a kernel stored to memory that others read, and does not any more. What it calls may store.
+pub fn loses_its_stores(was: &BTreeMap<String, u32>, is: &BTreeMap<String, u32>) -> bool {
+    let has = |opcodes: &BTreeMap<String, u32>, bases: &[&str]| {
+        let mut own = opcodes.keys().filter_map(|opcode| opcode.split('.').next());
+        own.any(|base| bases.contains(&base))
+    };
+    has(was, &STORES) && !has(is, &STORES) && !has(is, &["CALL"])
+}
+
 /// The types that the tensor cores multiply, by the opcodes of a kernel.
 fn source_types(opcodes: &BTreeMap<String, u32>) -> BTreeSet<&'static str> {
     let mut types = BTreeSet::new();

@@ -91,7 +91,8 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     )
 }
 
-/// A line for each constant of `--define` that no source names, where all sources are known.
+/// A line for each constant of `--define` that no source or header of the project names. Headers from
+/// elsewhere may, as `<assert.h>` names `NDEBUG`.
 fn unread(selected: &Selected, artifacts: &[Option<Artifact>]) -> String {
     let built: Vec<&Artifact> = artifacts.iter().flatten().collect();
     let sources = built.iter().flat_map(|artifact| artifact.sources.keys());
@@ -108,6 +109,6 @@ fn unread(selected: &Selected, artifacts: &[Option<Artifact>]) -> String {
         !built.is_empty() && !words.any(|word| word == *name)
     });
     unread
-        .map(|name| format!("no source names `{name}`: `-D {name}` changes nothing\n"))
+        .map(|name| format!("no file of this project names `{name}`: check the name, unless a header from elsewhere has it\n"))
         .collect()
 }

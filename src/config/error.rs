@@ -189,6 +189,19 @@ impl ConfigError {
             return refused
                 .help("keep one side, or both, and remove the lines of `<`, `=` and `>`");
         }
+        // In a table of one line the parser misses a comma, perhaps only in the line behind it.
+        let is_open = |line: &usize| {
+            let text = source.lines().nth(line.wrapping_sub(1)).unwrap_or_default();
+            let is_plain = !text.contains(['\\', '\'', '#']) && !text.contains("\"\"\"");
+            is_plain && text.matches('"').count() % 2 == 1
+        };
+        if error.message().contains("missing comma")
+            && let Some(line) = [line, line - 1].into_iter().find(is_open)
+        {
+            let place = format!("{}:{line}", path.display());
+            let message = "a text in this line has no closing `\"`".to_owned();
+            return ConfigError::new(place.as_ref(), "", None, message).help("close each text");
+        }
         let rest = error.span().and_then(|span| source.get(span.start..));
         let rest = rest.unwrap_or_default();
         match error.message() {

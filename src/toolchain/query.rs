@@ -31,15 +31,22 @@ pub(super) fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Er
     let printed = query.run().map_err(Error::io("run", &program))?;
     if printed.ending != Ending::Exited(0) {
         let complaint = String::from_utf8_lossy(&printed.stderr);
-        return Err(Error::environment(
-            format!(
-                "`{}` ended with {}: {}",
-                process::shell_line(&query.argv),
-                printed.ending,
-                process::last_lines(&complaint, 3)
+        let line = process::shell_line(&query.argv);
+        let (ended, cause) = match printed.ending {
+            Ending::TimedOut => (
+                format!("did not end in {} s", QUERY_TIMEOUT.as_secs()),
+                "a busy machine",
             ),
-            format!("run it by hand; a broken installation of {program} is the usual cause"),
-        ));
+            ending => (format!("ended with {ending}"), "a damaged file"),
+        };
+        let what = match process::last_lines(&complaint, 3) {
+            none if none.is_empty() => format!("`{line}` {ended}"),
+            said => format!("`{line}` {ended}: {said}"),
+        };
+        let next = format!(
+            "run it by hand; {cause}, or a broken installation of {program}, is the usual cause"
+        );
+        return Err(Error::environment(what, next));
     }
     Ok(printed)
 }

@@ -4,7 +4,7 @@
 use super::comparison_finding::limit_finding;
 use super::metric::{Case, Comparison, Pair, Summary};
 use super::mode::Mode;
-use crate::binary::{Residency, StaticRule, other_source_types, static_rank};
+use crate::binary::{Residency, StaticRule, loses_its_stores, other_source_types, static_rank};
 use crate::comparable::compiled;
 use crate::config::{Metric, Variant};
 use crate::evidence::{incomplete_compiled, static_value};
@@ -99,7 +99,10 @@ pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<F
         findings.extend(other_precision(case, pair));
         let residency = Residencies::of(&current.identity.gpu, pair);
         let mut worse = Vec::new();
-        if nothing_stored(pair) {
+        let code = [pair.reference, pair.current].map(|one| one.code.as_ref()?.opcodes.as_ref());
+        if let [Some(was), Some(is)] = code
+            && loses_its_stores(was, is)
+        {
             let message = format!("{} stores nothing any more", current.label(pair.current));
             let next = "fix the kernel: what it computes is lost";
             let finding = Finding::deny(Code::WorkChanged, &variant.id, message, next);
@@ -416,20 +419,4 @@ fn comparison_finding(
         _ => return None,
     };
     Some(comparison.finding(finding))
-}
-
-/// Whether the code of a kernel stored to memory that others read, and does not any more.
-fn nothing_stored(pair: Pair<'_>) -> bool {
-    const STORES: [&str; 12] = [
-        "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "SUST", "SURED", "UTMASTG", "UTMAREDG",
-        "UBLKCP", "UBLKRED",
-    ];
-    let has = |kernel: &KernelProfile, bases: &[&str]| {
-        let opcodes = kernel.code.as_ref()?.opcodes.as_ref()?;
-        let mut bases_of = opcodes.keys().filter_map(|it| it.split('.').next());
-        Some(bases_of.any(|base| bases.contains(&base)))
-    };
-    // What it calls may store.
-    let may_store = has(pair.current, &[&STORES[..], &["CALL"]].concat());
-    has(pair.reference, &STORES) == Some(true) && may_store == Some(false)
 }

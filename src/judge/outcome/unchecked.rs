@@ -14,6 +14,7 @@ use crate::terms::{Tier, VariantId};
 /// [`Error::Io`].
 pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
+    let remove = removal(&plan.config);
     let gone = |id: &VariantId, message: String, gpus: &str| {
         let back = match () {
             () if message.ends_with("no `program` that counts is stated") => {
@@ -27,7 +28,7 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
             }
             () => "put it back",
         };
-        let remove = removal(&plan.config, gpus, id);
+        let remove = remove(gpus, id);
         let next = format!("{back}, or remove its baseline: {remove}");
         Finding::deny(Code::VariantGone, id, message, next)
     };
