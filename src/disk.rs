@@ -21,7 +21,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, statat};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, statat};
 use rustix::io::Errno;
 
 /// A place that need not exist: a name in an open folder.
@@ -505,6 +505,21 @@ pub fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Whether anything has the path, and be it a link that leads nowhere.
 pub fn is_there(path: impl AsRef<Path>) -> bool {
     symlink_metadata(path).is_ok()
+}
+
+/// What of a path this user may not read: it, or the first folder on the way to it that cannot be
+/// searched. `None` where the user may read it, or it is not there.
+pub fn denied(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let refused = |at: &&Path| {
+        let access = match *at == path {
+            false => Access::EXEC_OK,
+            true if is_dir(at) => Access::READ_OK | Access::EXEC_OK,
+            true => Access::READ_OK,
+        };
+        rustix::fs::accessat(CWD, *at, access, AtFlags::EACCESS) == Err(Errno::ACCESS)
+    };
+    path.ancestors().filter(refused).last().map(PathBuf::from)
 }
 
 /// Whether it is a regular file.

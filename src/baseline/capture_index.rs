@@ -33,10 +33,10 @@ pub struct CaptureIndex {
 }
 
 impl CaptureIndex {
-    /// The captures below a folder. One that cannot be read counts as missing.
+    /// The captures below a folder.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`], also for a capture that this user may not read.
     pub fn of(folder: &Path) -> Result<CaptureIndex, Error> {
         let mut index = CaptureIndex {
             folder: Some(folder.to_path_buf()),
@@ -57,6 +57,7 @@ impl CaptureIndex {
             if entry.is_dir() {
                 self.add(&entry.path)?;
             } else if ends_in(&entry.path, &ENDINGS) {
+                Error::if_denied(&entry.path)?;
                 self.files.push(entry.path);
             }
         }

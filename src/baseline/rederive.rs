@@ -7,7 +7,7 @@ use super::capture_index::CaptureIndex;
 use crate::capture::Format;
 use crate::config::Variant;
 use crate::disk;
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_file;
 use crate::profile::import::conditions_of;
 use crate::profile::{
@@ -128,12 +128,18 @@ fn unproven(variant: &Variant, captures: &CaptureIndex, record: &CaptureRecord) 
         (!matches!(Proof::read(&path, true), Proof::Correct)).then_some(path)
     })?;
     let shown = path.file_name()?.display();
-    let message =
-        format!("the profile says that its process was correct, and `{shown}` beside it does not");
-    let code = match disk::is_there(&path) {
-        true => Code::ProfileAltered,
-        false => Code::CaptureMissing,
+    let (code, why) = match Error::if_denied(&path) {
+        Err(error) => {
+            return Some(Finding::of(
+                Code::CaptureUnreadable,
+                &variant.id,
+                error.to_string(),
+            ));
+        }
+        Ok(()) if disk::is_there(&path) => (Code::ProfileAltered, "beside it does not"),
+        Ok(()) => (Code::CaptureMissing, "is not beside it"),
     };
+    let message = format!("the profile says that its process was correct, and `{shown}` {why}");
     Some(Finding::of(code, &variant.id, message))
 }
 

@@ -129,8 +129,12 @@ pub fn lock_elsewhere(config: &Config, profile: &Profile) -> Option<String> {
         })
     };
     let lock = git::shown(&top).ok()?.into_iter().find(is_moved)?;
+    let or = match top.join(&lock).starts_with(&config.root) {
+        true => "correct the key",
+        false => "move the configuration back: all paths count from its folder",
+    };
     Some(format!(
-        "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or correct the key"
+        "`{lock}` is not where `paths.baselines` has them: move the baselines there (git mv), or {or}"
     ))
 }
 

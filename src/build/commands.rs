@@ -3,7 +3,7 @@
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::run::{BUILD_TIMEOUT, run_build};
@@ -11,6 +11,7 @@ use crate::config::{Config, Variant};
 use crate::disk;
 use crate::finding::{Error, Finding, Stop};
 use crate::process::{Invocation, wait_for_lock};
+use crate::terms::VariantId;
 
 /// What was run: the command, and the variables that the variant adds to its environment.
 type Command = (Vec<String>, BTreeMap<String, String>);
@@ -49,11 +50,17 @@ impl Commands {
     }
 }
 
+/// What the command of a variant printed when it was run last.
+pub fn build_log(config: &Config, id: &VariantId) -> PathBuf {
+    let name = format!("{}.{}.log", id.suite, id.variant);
+    config.work.join("builds").join(name)
+}
+
 fn run(config: &Config, variant: &Variant, argv: &[String]) -> Result<(), Stop> {
     let folder = config.work.join("builds");
     disk::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let _lock = lock(&folder.join("commands.lock"))?;
-    let log = folder.join(format!("{}.{}.log", variant.id.suite, variant.id.variant));
+    let log = build_log(config, &variant.id);
     let invocation = Invocation {
         argv: argv.to_vec(),
         dir: config.root.clone(),

@@ -25,6 +25,7 @@ mod witness;
 pub(crate) use argv::{Given, filled_argv, program_argv};
 pub use artifact::{Artifact, Built};
 pub use builder::{Builder, paths_of_flags, stated_flags};
+pub use commands::build_log;
 #[doc(hidden)]
 pub use depfile::{assembled, linked, prerequisites};
 pub use loaded_code::{code_not_kept, cubins_of, loaded_code};

@@ -14,7 +14,7 @@ use crate::cli::CompareArgs;
 use crate::config::{Config, Pins, Selection, Toolchain, Variant};
 use crate::disk;
 use crate::files::{most, read_regular_up_to};
-use crate::finding::{Error, ExitCode, Finding};
+use crate::finding::{Code, Error, ExitCode, Finding};
 use crate::judge::{Case, Mode, Origin, Outcome, VariantReport, compare_compiled};
 use crate::measure::{Batch, Silent, Watch};
 use crate::process;
@@ -96,6 +96,9 @@ fn of_files(arguments: &CompareArgs) -> Result<Outcome, Error> {
     let place = Folders::of(".".as_ref(), arguments.work.as_deref(), None)?;
     let files = [before, now].map(|file| place.root.join(file).display().to_string());
     let mut outcome = Outcome::new(Origin::Compiled);
+    outcome
+        .findings
+        .extend(itself(before.as_ref(), now.as_ref()));
     for target in both {
         let id = VariantId {
             suite: target.clone(),
@@ -112,6 +115,19 @@ fn of_files(arguments: &CompareArgs) -> Result<Outcome, Error> {
         compared(&mut outcome, &variants, [was?, is?]);
     }
     Ok(outcome)
+}
+
+/// That both sides are one file.
+fn itself(before: &Path, now: &Path) -> Option<Finding> {
+    let is_one = disk::real(before).ok()? == disk::real(now).ok()?;
+    is_one.then(|| {
+        let message = format!(
+            "both sides are {}: it is compared with itself",
+            now.display()
+        );
+        let next = "name the one of before, and the one of now";
+        Finding::of_project(Code::RuleDoubtful, message, next)
+    })
 }
 
 /// The targets of a file's machine code.
@@ -176,6 +192,10 @@ fn of_compilers(
     let (first, second) = (first?, second?);
     let built = |config| built(config, &variants, &Progress::default());
     let mut outcome = Outcome::new(Origin::Compiled);
+    let nvcc = [&first, &second].map(|config| config.toolchain.nvcc.as_deref());
+    if let [Some(old), Some(new)] = nvcc {
+        outcome.findings.extend(itself(old, new));
+    }
     compared(&mut outcome, &variants, [built(&first)?, built(&second)?]);
     Ok(outcome)
 }

@@ -22,7 +22,9 @@ pub(super) fn select(
         // `trust::refuse_untracked`.
         let has_command = matches!(&variant.recipe, Recipe::Command { build: Some(_), .. });
         if !has_command && config.root == config.checkout {
-            config.own_files(variant)?;
+            let files = config.own_files(variant)?;
+            let mut files = files.iter().map(|file| config.root.join(file));
+            files.try_for_each(|file| Error::if_denied(&file))?;
         }
     }
     Ok(selected)

@@ -8,9 +8,6 @@ use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::profiler::other_selection;
 use crate::terms::{Tier, first};
 
-/// Why a file that the configuration names is another one than was measured.
-pub const NO_SUCH_FILE: &str = "there is no such file";
-
 /// The most files or flags that are named.
 pub const NAMED: usize = 3;
 
@@ -36,7 +33,7 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
         if profile.provenance.origin == ProfileOrigin::Measured && !listed {
             let why = match disk::is_there(config.root.join(&named)) {
                 true => "not listed in the profile",
-                false => NO_SUCH_FILE,
+                false => "there is no such file",
             };
             code.push(format!("`{named}` ({why})"));
         }
@@ -57,6 +54,13 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
         });
     }
     code
+}
+
+/// Whether a file that the configuration names as the variant's is not there.
+pub fn lacks_source(config: &Config, variant: &Variant) -> bool {
+    let sources = own_sources(config, variant);
+    let is_there = |path: &String| disk::is_there(config.root.join(path));
+    !sources.iter().all(is_there)
 }
 
 /// The flags that one command of nvcc has and another has not, each with a sign.

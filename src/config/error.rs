@@ -154,7 +154,11 @@ impl ConfigError {
                 {
                     let key = path.last().unwrap_or(&"");
                     let is_argv = ["run", "build", "flags", "args"].contains(key);
+                    let of_shell = value.contains(['&', '|', ';', '<', '>', '=']);
                     let list = match is_argv || key.ends_with("_args") {
+                        true if of_shell && ["run", "build"].contains(key) => {
+                            format!("\"sh\", \"-c\", {value}")
+                        }
                         true => value.split(' ').collect::<Vec<_>>().join("\", \""),
                         false => value.to_owned(),
                     };
@@ -195,7 +199,9 @@ impl ConfigError {
             let is_plain = !text.contains(['\\', '\'', '#']) && !text.contains("\"\"\"");
             is_plain && text.matches('"').count() % 2 == 1
         };
-        if error.message().contains("missing comma")
+        if ["missing comma", "unclosed inline table", "unclosed array"]
+            .iter()
+            .any(|what| error.message().contains(what))
             && let Some(line) = [line, line - 1].into_iter().find(is_open)
         {
             let place = format!("{}:{line}", path.display());

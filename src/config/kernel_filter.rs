@@ -18,7 +18,7 @@ impl KernelFilter {
     /// Of `kernels` in the configuration.
     ///
     /// # Errors
-    /// Says that a pattern is understood only by ncu.
+    /// Says that a pattern is understood only by ncu, or by none.
     pub fn of(kernels: Option<&str>) -> Result<KernelFilter, String> {
         let Some(filter) = kernels else {
             return Ok(KernelFilter::All);
@@ -31,7 +31,11 @@ impl KernelFilter {
         let expression = expression.map_err(|error| {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
-            format!("the pattern `{pattern}` of `kernels` is understood only by ncu: {last}")
+            let why = match text.contains("look-around") || text.contains("backreference") {
+                true => "is understood only by ncu",
+                false => "is not a regular expression",
+            };
+            format!("the pattern `{pattern}` of `kernels` {why}: {last}")
         })?;
         Ok(KernelFilter::Pattern(expression))
     }

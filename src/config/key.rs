@@ -108,7 +108,9 @@ pub(crate) fn home(key: &str, is_table: bool) -> Option<String> {
         "" => format!("the top of the file: `[{key}]` in no other table"),
         "variant" => "`[suite.NAME.variant.NAME]`".to_owned(),
         "pins" => "`[toolchain.pins]`".to_owned(),
-        "profile" | "verify" => format!("`[{name}]` or `[suite.NAME.{name}]`"),
+        "profile" | "verify" => {
+            format!("`[{name}]`, `[suite.NAME.{name}]` or `[suite.NAME.variant.NAME.{name}]`")
+        }
         "suite" | "metric" | "static" => format!("`[{name}.NAME]`"),
         "tolerances" => {
             "`tolerance = { stored = \"4 %\", against = \"0.5 %\" }` of `[metric.NAME]`".to_owned()

@@ -175,7 +175,7 @@ codes! {
     /// A tool, the driver or the GPU is not the one that the configuration pins.
     ToolchainMismatch = "toolchain-mismatch", Either => Environment,
         "An update of CUDA, the driver or the image, or another GPU model.",
-        "Use the pinned version (another tool is named by `toolchain.nvcc`, `toolchain.ncu` or the PATH) and a GPU that the pins name, or change `[toolchain.pins]` and lock new baselines.";
+        "Use the pinned version (`sparsek-gate doctor` says which tools are found; others are named by `toolchain.nvcc`, `toolchain.ncu`, CUDA_HOME or the PATH) and a GPU that the pins name, or change `[toolchain.pins]` and lock new baselines.";
     /// The launched kernel is not the one that was built, or (a warning) its launch is not as configured.
     LaunchMismatch = "launch-mismatch", Either => Failed,
         "The program loads other machine code, or launches with other `dynamic_shared_bytes`.",

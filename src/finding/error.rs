@@ -61,8 +61,13 @@ fn next_step(action: &str, path: &Path, source: &std::io::Error) -> String {
             "free space on the disk of this path, and run the command again; what was there before is kept".to_owned(),
         ),
         ErrorKind::PermissionDenied => Some(of_another_user(path).unwrap_or_else(|| match action {
-            "read" => format!("let this user read it: chmod a+r {}", shell_words::quote(&path.to_string_lossy())),
-            _ => "let this user write there, or name another place: of a report, or `paths.work` for the work folder".to_owned(),
+            "read" => {
+                let path = disk::denied(path).unwrap_or_else(|| path.to_path_buf());
+                let rights = if disk::is_dir(&path) { "a+rx" } else { "a+r" };
+                let path = shell_words::quote(&path.to_string_lossy()).into_owned();
+                format!("let this user read it: chmod {rights} {path}")
+            }
+            _ => "let this user write there, or name another place: of a report, `paths.work` for the work folder, TMPDIR for the temporary one".to_owned(),
         })),
         ErrorKind::NotADirectory => {
             Some("a file is where a folder must be: name another place, in `paths.work` if it is the work folder".to_owned())
@@ -114,6 +119,15 @@ impl Error {
             path,
             source,
         }
+    }
+
+    /// That this user may not read a file, or a folder on the way to it.
+    ///
+    /// # Errors
+    /// [`Error::Io`], if so.
+    pub fn if_denied(path: &Path) -> Result<(), Error> {
+        let denied = ErrorKind::PermissionDenied.into();
+        disk::denied(path).map_or(Ok(()), |path| Err(Error::io("read", path)(denied)))
     }
 
     /// The answer of the system, where it is not that the disk of `path` is full: then the run

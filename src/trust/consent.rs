@@ -277,10 +277,13 @@ impl Consent {
                 Finding::of_project(
                     Code::AcceptUnused,
                     format!(
-                        "{token} was accepted, and nothing in this change has this token: a token covers one action on one path, from one content to another, in one pull request, and this one is for {}",
+                        "{token} was accepted, and nothing in this change has this token: a token covers one action on one path, from one content to another, in one pull request, and this run is for {}",
                         self.run()
                     ),
-                    "review the current findings, and accept the tokens that they print; name the pull request where the pipeline does not: --pull-request N",
+                    match &self.pull_request {
+                        Some(_) => "leave it out, or accept the tokens that the current findings print, if any".to_owned(),
+                        None => "leave it out, or accept the tokens that the current findings print; name the pull request: --pull-request N".to_owned(),
+                    },
                 )
             })
             .collect()

@@ -81,7 +81,10 @@ impl Owners {
                 Some(_) => return Err(format!("`{path}` is no file, or a large one")),
             }
         }
-        Err(format!("there is no {}", service.places().join(", ")))
+        Err(format!(
+            "the base has no {}, and one of the change counts once it is merged",
+            service.places().join(", ")
+        ))
     }
 
     /// That nobody owns a file, in words.

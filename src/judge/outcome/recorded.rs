@@ -8,7 +8,7 @@ use super::recordings::Recordings;
 use super::rules::Rules;
 use super::variants::Judge;
 use crate::baseline::{CaptureIndex, find_profile, rederive, rederive_loaded};
-use crate::comparable::{NO_SUCH_FILE, changed_code};
+use crate::comparable::{changed_code, lacks_source};
 use crate::config::{Config, Variant};
 use crate::disk;
 use crate::evidence::{conditions_unknown, import_again};
@@ -430,6 +430,11 @@ fn stripped(variant: &Variant, profile: &Profile) -> Option<Finding> {
 
 /// The finding that a recorded profile is of other code than what is here.
 fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Finding> {
+    let sources = profile.provenance.sources.keys();
+    let mut denied = sources.filter_map(|path| Error::if_denied(&config.root.join(path)).err());
+    if let Some(error) = denied.next() {
+        return Some(unreadable(variant, error.to_string()));
+    }
     let code = changed_code(config, variant, profile);
     (!code.is_empty()).then(|| {
         let message = format!(
@@ -437,9 +442,9 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
             code.join(", ")
         );
         let finding = Finding::of(Code::ProfileStale, &variant.id, message);
-        match code.iter().any(|one| one.contains(NO_SUCH_FILE)) {
+        match lacks_source(config, variant) {
             true => Finding {
-                next: "correct `source` or `inputs` of the variant".to_owned(),
+                next: "correct `source` or `inputs` of the variant, or move the configuration back: paths count from its folder".to_owned(),
                 ..finding
             },
             false => finding,

@@ -1,5 +1,8 @@
 //! Builds variants and keeps what the compiler made, which needs no GPU.
 
+use std::path::{Path, PathBuf};
+
+use crate::build::build_log;
 use crate::config::{Config, Recipe, Variant};
 use crate::disk;
 use crate::files::{clear_compiled, variant_folder};
@@ -77,13 +80,20 @@ fn older_than_input(config: &Config, variant: &Variant) -> Option<Finding> {
     else {
         return None;
     };
-    let time = |file: &String| disk::metadata(config.root.join(file)).ok()?.modified().ok();
-    let (built, program) = code
+    let time = |file: &Path| disk::metadata(config.root.join(file)).ok()?.modified().ok();
+    let (made, program) = code
         .iter()
-        .filter_map(|file| Some((time(file)?, file)))
+        .filter_map(|file| Some((time(file.as_ref())?, file)))
         .min()?;
+    // A command that had nothing to do leaves the program as it is.
+    let built = time(&build_log(config, &variant.id)).max(Some(made));
     let inputs = config.own_files(variant).ok()?;
-    let newer = inputs.iter().find(|input| time(input) > Some(built));
+    let command = build.iter().map(|_| &config.path);
+    let mut files = inputs
+        .iter()
+        .map(Path::new)
+        .chain(command.map(PathBuf::as_path));
+    let newer = files.find(|file| time(file) > built).map(Path::display);
     let (message, next) = match (newer, build) {
         (Some(newer), _) => (
             format!("`{newer}` changed after `{program}` was built, which may be old code"),
@@ -91,6 +101,15 @@ fn older_than_input(config: &Config, variant: &Variant) -> Option<Finding> {
                 Some(_) => format!("sparsek-gate build {}", variant.id),
                 None => format!("build `{program}` again"),
             },
+        ),
+        (None, Some(_)) if inputs.is_empty() => (
+            format!(
+                "no `build` runs here, and it is not known whether `{program}` is older than its sources"
+            ),
+            format!(
+                "name these in `inputs`, and build it before: sparsek-gate build {}",
+                variant.id
+            ),
         ),
         (None, None) if inputs.is_empty() && !run.is_empty() => (
             format!("it is not known whether `{program}` is older than its sources"),
