@@ -152,8 +152,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Render the outcome of a check again, in another form.
     ///
-    /// Nothing is computed again. An outcome of an unknown version of the format, or one that
-    /// contradicts itself, is rejected.
+    /// Nothing is computed again. An outcome of an unknown version of the format, or one whose findings
+    /// do not give its exit code, is rejected.
     #[command(
         after_help = "Exits with 0 after rendering, whatever the outcome says.\n\nExamples:\n  sparsek-gate check --report outcome.json\n  sparsek-gate report outcome.json --report report.html --report junit.xml\n  sparsek-gate report outcome.json --format markdown"
     )]

@@ -49,6 +49,19 @@ pub fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
             error.remove(ContextKind::Usage);
         }
     }
+    if error.kind() == ErrorKind::MissingSubcommand {
+        let cli = Cli::command();
+        let shown = cli.get_subcommands().filter(|one| !one.is_hide_set());
+        let shown = shown.map(|one| one.get_name().to_owned()).collect();
+        error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(shown));
+        let taken = words
+            .iter()
+            .find(|word| cli.find_subcommand(word).is_some());
+        if let Some(word) = taken {
+            let tip = StyledStr::from(format!("`{word}` was taken for the value of an option"));
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+    }
     let action = words.iter().skip_while(|word| *word != "baseline").nth(1);
     let action = action.map(String::as_str);
     let meant = match action {
@@ -102,9 +115,11 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
                 "run `sparsek-gate init`, and write `source = \"{wrong}\"` in its config.toml"
             )),
             "init" if wrong.starts_with(['.', '/']) || after.len() > 1 => {
-                let program = after.join(" ");
+                let at = after.iter().position(|word| word == wrong).unwrap_or(0);
+                let program = after[at..].join(" ");
+                let options: String = after[..at].iter().map(|word| format!("{word} ")).collect();
                 Some(format!(
-                    "a program follows `--`: `sparsek-gate init -- {program}`"
+                    "a program follows `--`: `sparsek-gate init {options}-- {program}`"
                 ))
             }
             "init" => Some("`init` writes config.toml here, or the FILE of `--config`".to_owned()),

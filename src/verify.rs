@@ -1,6 +1,7 @@
 //! Checks the numbers of a program before anything is timed. The program's own check decides.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::{Artifact, Given, program_argv};
 use crate::config::{Config, Variant, Verification};
 pub(crate) use crate::files::remove_file as remove_result;
-use crate::files::{empty_variant_folder, if_there, json, read_regular};
+use crate::files::{empty_variant_folder, if_there, json, open_regular, read_regular};
 use crate::finding::{Code, Error, Finding, Stop, machine_lacks};
 use crate::git;
 use crate::process::{self, Ending, Invocation};
@@ -140,8 +141,16 @@ pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)>
     if can_start(program, root) {
         return None;
     }
-    let is_file = git::is_input_file(root.join(program));
+    let path = root.join(program);
+    let is_file = git::is_input_file(&path);
+    let mut begin = [0; 4];
+    let read = open_regular(&path).and_then(|mut file| file.read_exact(&mut begin));
+    let is_other = read.is_ok() && begin != *b"\x7fELF" && !begin.starts_with(b"#!");
     let (what, next) = match (is_file, program.contains('/')) {
+        (true, _) if is_other => (
+            format!("`{program}` is no program: it begins as no binary and as no script (`#!`)"),
+            "name what runs it, such as python3; of measurements that `compare` shows the names end in .ncu-rep, .csv or .json, and packed ones are unpacked before".to_owned(),
+        ),
         (true, true) => (
             format!("the file `{program}` is not executable"),
             format!(

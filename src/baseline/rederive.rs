@@ -129,13 +129,7 @@ fn unproven(variant: &Variant, captures: &CaptureIndex, record: &CaptureRecord) 
     })?;
     let shown = path.file_name()?.display();
     let (code, why) = match Error::if_denied(&path) {
-        Err(error) => {
-            return Some(Finding::of(
-                Code::CaptureUnreadable,
-                &variant.id,
-                error.to_string(),
-            ));
-        }
+        Err(error) => return Some(Finding::unreadable(&variant.id, &error.to_string())),
         Ok(()) if disk::is_there(&path) => (Code::ProfileAltered, "beside it does not"),
         Ok(()) => (Code::CaptureMissing, "is not beside it"),
     };

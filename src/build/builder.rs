@@ -42,6 +42,13 @@ impl<'a> Builder<'a> {
             let pin = config.toolchain.pins.cuda(&nvcc.version);
             config.toolchain.enforce(&config.path, pin.as_slice())?;
         }
+        let work = config.work.to_string_lossy();
+        if needed && work.contains('$') {
+            return Err(Error::environment(
+                format!("nvcc reads the `$` in {work} as the beginning of a variable"),
+                "move the project to a folder without one, or name such a folder in `paths.work`",
+            ));
+        }
         let reads = needed || variants.iter().any(|variant| variant.from_machine_code());
         let nvdisasm = reads.then(|| Nvdisasm::locate(&config.toolchain, &config.work));
         Ok(Builder {

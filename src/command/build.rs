@@ -2,6 +2,7 @@
 
 use super::answer::{answer, named};
 use super::select::{load, other_toolchain, variable};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use crate::binary::{CompiledKernel, CompilerWarning};
 use crate::build::Artifact;
 use crate::cli::StageArgs;
-use crate::config::Selected;
+use crate::config::{Recipe, Selected};
 use crate::files::{clear_compiled, most, read_text_up_to, variant_folder};
 use crate::finding::{Error, ExitCode};
 use crate::measure::Batch;
@@ -91,8 +92,8 @@ pub(super) fn run(config: &Path, arguments: &StageArgs) -> Result<ExitCode, Erro
     )
 }
 
-/// A line for each constant of `--define` that no source or header of the project names. Headers from
-/// elsewhere may, as `<assert.h>` names `NDEBUG`.
+/// A line for each constant of `defines` and `--define` that no source or header of the project names.
+/// Headers from elsewhere may, as `<assert.h>` names `NDEBUG`.
 fn unread(selected: &Selected, artifacts: &[Option<Artifact>]) -> String {
     let built: Vec<&Artifact> = artifacts.iter().flatten().collect();
     let sources = built.iter().flat_map(|artifact| artifact.sources.keys());
@@ -100,11 +101,16 @@ fn unread(selected: &Selected, artifacts: &[Option<Artifact>]) -> String {
         .filter_map(|path| read_text_up_to(&selected.config.root.join(path), most::BINARY).ok());
     let texts: Vec<String> = texts.collect();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let names = selected
-        .overrides
-        .iter()
-        .map(|one| one.split('=').next().unwrap_or(one));
-    let unread = names.filter(|name| {
+    let variants = selected.variants.iter();
+    let names: BTreeSet<&str> = variants
+        .filter_map(|variant| match &variant.recipe {
+            Recipe::Nvcc { defines, .. } => Some(defines.keys()),
+            Recipe::Command { .. } => None,
+        })
+        .flatten()
+        .filter_map(|name| name.split('(').next())
+        .collect();
+    let unread = names.into_iter().filter(|name| {
         let mut words = texts.iter().flat_map(|text| text.split(|c| !is_part(c)));
         !built.is_empty() && !words.any(|word| word == *name)
     });

@@ -182,6 +182,8 @@ fn of_stored(arguments: &CompareArgs) -> Result<Option<ExitCode>, Error> {
         _ => {
             let gone = names.iter().find(|name| !disk::is_there(name));
             let gone = gone.map(|name| format!("there is no file or folder {name}: "));
+            let folder = names.iter().find(|name| disk::is_dir(name));
+            let gone = gone.or(folder.map(|name| format!("{name} is a folder: ")));
             Err(Error::Usage(format!(
                 "{}a stored measurement is compared with another one: state two files or folders that are there (a packed file is unpacked before), or two programs",
                 gone.unwrap_or_default()

@@ -17,6 +17,7 @@ use crate::finding::{Error, ExitCode};
 use crate::git;
 use crate::measure::Times;
 use crate::plan::{SlicePlace, VariantPlan, shared_out};
+use crate::report::say;
 use crate::terms::{VariantId, counted};
 
 /// How many slices there are where nobody says it, at most.
@@ -79,6 +80,13 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
     let config = below
         .and_then(|top| whole.strip_prefix(top).ok())
         .unwrap_or(path);
+    let root = &selected.config.root;
+    let known = |rev: &&String| git::commit_of(root, rev).is_some() || rev.contains('$');
+    if let Some(rev) = arguments.against.as_ref().filter(|rev| !known(rev)) {
+        say(&format!(
+            "this clone has no revision `{rev}`: that of the jobs must have it"
+        ));
+    }
     let task = Task {
         slices: count,
         limit: Duration::from_secs_f64(limits.fold(0.0, f64::max)),

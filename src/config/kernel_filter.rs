@@ -31,6 +31,7 @@ impl KernelFilter {
         let expression = expression.map_err(|error| {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
+            let last = last.trim_start_matches("error: ");
             let why = match text.contains("look-around") || text.contains("backreference") {
                 true => "is understood only by ncu",
                 false => "is not a regular expression",

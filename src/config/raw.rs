@@ -153,7 +153,7 @@ pub(super) struct RawSuite {
     pub kernels: Option<String>,
     /// The metrics of this suite. Default: all of them.
     pub metrics: Option<Vec<String>>,
-    /// The work that all its kernels do together; checked by the metrics with `counts`.
+    /// The work that all its kernels do together, such as `{ flop = 4096 }`; checked by the metrics with `counts`.
     pub work: Work,
     /// Overrides of `[profile]`.
     pub profile: ProfileSettings,
@@ -225,7 +225,7 @@ pub(super) struct RawVariant {
     /// Threads a block of the launch, for a static check before a launch was measured.
     #[schemars(extend("x-counts" = "stated"), range(min = 1, max = 1024))]
     pub threads_per_block: Option<u32>,
-    /// The work that its kernels do together. Default: that of the suite.
+    /// The work that its kernels do together, such as `{ flop = 4096 }`. Default: that of the suite.
     pub work: Work,
     /// A reference: its sources, headers and flags are locked too.
     #[schemars(extend("x-stricter" = "true"))]

@@ -2,6 +2,7 @@
 
 use super::check::{Check, Setup, State};
 use crate::config::{Config, numbers};
+use crate::disk;
 use crate::profiler::Ncu;
 use crate::toolchain::{Nvcc, Nvdisasm, Sanitizer, Tool, dropped_target, without_nvcc};
 
@@ -11,6 +12,15 @@ pub(super) fn checks(setup: &Setup<'_>, checks: &mut Vec<Check>) -> Option<Ncu> 
     let ncu = profiler(setup.config, checks);
     checks.push(nvdisasm(nvcc, setup.config));
     checks.push(sanitizer(setup.config));
+    let cupti = setup.config.toolchain.cupti.as_ref();
+    checks.extend(cupti.filter(|path| !disk::is_file(path)).map(|path| {
+        let detail = format!("`toolchain.cupti` does not exist: {}", path.display());
+        Check::fail(
+            "libcupti",
+            detail,
+            "correct the key, or leave it out: then it is looked for",
+        )
+    }));
     ncu
 }
 

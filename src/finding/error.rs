@@ -70,7 +70,7 @@ fn next_step(action: &str, path: &Path, source: &std::io::Error) -> String {
             _ => "let this user write there, or name another place: of a report, `paths.work` for the work folder, TMPDIR for the temporary one".to_owned(),
         })),
         ErrorKind::NotADirectory => {
-            Some("a file is where a folder must be: name another place, in `paths.work` if it is the work folder".to_owned())
+            Some("a file is where a folder must be: name another place, in `paths.work` or `paths.baselines` if it is the folder of that key".to_owned())
         }
         _ if source.raw_os_error() == Some(Errno::FBIG.raw_os_error()) => Some(
             "raise the limit of the file size (`ulimit -f`), and run the command again; what was there before is kept".to_owned(),

@@ -241,6 +241,14 @@ impl Finding {
         self.launch.as_deref().filter(|launch| !launch.only)
     }
 
+    /// That a file of a recording cannot be read, by an error that may have a next step.
+    pub fn unreadable(variant: &VariantId, why: &str) -> Finding {
+        match why.split_once("\n  next: ") {
+            Some((why, next)) => Finding::deny(Code::CaptureUnreadable, variant, why, next),
+            None => Finding::of(Code::CaptureUnreadable, variant, why),
+        }
+    }
+
     /// As a warning, where there is a reason for one that excuses its code.
     pub fn warn_for(mut self, reason: impl Into<Option<WarnReason>>) -> Self {
         if severity(self.code, reason.into()) == Severity::Warn {

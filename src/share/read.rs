@@ -191,7 +191,10 @@ impl<'f> Reading<'f> {
             }
             (None, None) => format!("the slice in {}", folder.display()),
         };
-        let next = again(self.known.contains_key(folder));
+        let next = match SliceOf::is_in(folder) {
+            true => again(self.known.contains_key(folder)),
+            false => "name the folder that `profile --slice I/N --output DIR` wrote",
+        };
         let message = format!("{place} is not used: {why}");
         self.findings
             .push(Finding::of_project(Code::SliceUnusable, message, next));
@@ -433,7 +436,11 @@ pub fn recordings_in(
                     found.len(),
                     places.join(" and ")
                 );
-                let next = "give one recording of each variant";
+                let next = format!(
+                    "give one recording of each variant; two are shown side by side: sparsek-gate compare {}/{id} {}/{id}",
+                    found[0].display(),
+                    found[1].display()
+                );
                 findings.push(Finding::deny(Code::NotMeasured, id, message, next));
             }
             ([one, ..], _) => drop(of_each.insert(id.clone(), (*one).clone())),

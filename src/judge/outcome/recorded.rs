@@ -218,7 +218,7 @@ impl Reading<'_> {
                 Finding::of(code, id, message).or_next(next)
             }
             Err(error @ (Error::Input { .. } | Error::Io { .. })) => {
-                unreadable(variant, error.to_string())
+                Finding::unreadable(&variant.id, &error.to_string())
             }
             Err(error) => return Err(error),
         };
@@ -238,7 +238,9 @@ impl Reading<'_> {
                 let file = recorded.folder.join(PROFILE_FILE);
                 self.findings.push(of_another(variant, &file, &profile));
             }
-            Err(error) => self.findings.push(unreadable(variant, error.to_string())),
+            Err(error) => self
+                .findings
+                .push(Finding::unreadable(&variant.id, &error.to_string())),
         }
         Ok(())
     }
@@ -279,7 +281,8 @@ impl Reading<'_> {
             Err(error) => error.to_string(),
         };
         let message = format!("its static profile cannot be used: {why}");
-        self.findings.push(unreadable(variant, message));
+        self.findings
+            .push(Finding::unreadable(&variant.id, &message));
         None
     }
 
@@ -365,18 +368,11 @@ impl Reading<'_> {
     }
 }
 
-fn unreadable(variant: &Variant, why: String) -> Finding {
-    match why.split_once("\n  next: ") {
-        Some((why, next)) => Finding::deny(Code::CaptureUnreadable, &variant.id, why, next),
-        None => Finding::of(Code::CaptureUnreadable, &variant.id, why),
-    }
-}
-
 fn of_another(variant: &Variant, place: &Path, profile: &Profile) -> Finding {
     let (place, other) = (place.display(), &profile.variant);
     if *other == variant.id {
         let message = format!("{place} has its static profile in the place of the measured one");
-        return unreadable(variant, message);
+        return Finding::unreadable(&variant.id, &message);
     }
     let message = format!("{place} contains a profile of {other}");
     let next = format!(
@@ -433,7 +429,7 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
     let sources = profile.provenance.sources.keys();
     let mut denied = sources.filter_map(|path| Error::if_denied(&config.root.join(path)).err());
     if let Some(error) = denied.next() {
-        return Some(unreadable(variant, error.to_string()));
+        return Some(Finding::unreadable(&variant.id, &error.to_string()));
     }
     let code = changed_code(config, variant, profile);
     (!code.is_empty()).then(|| {

@@ -311,7 +311,7 @@ impl RunFile {
             (Err(why), true, _) => why,
             (Ok(Some(run)), false, Earlier::Over) => {
                 watch.notes(&format!(
-                    "the run that began at {} was interrupted; with --resume this one would take over its complete variants",
+                    "the run that began at {} ended early; with --resume this one would take over its complete variants",
                     run.began
                 ));
                 return Ok((None, None));
