@@ -95,6 +95,9 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
     let Some(at) = words.iter().position(is_command) else {
         let commands: Vec<&str> = cli.get_subcommands().map(Command::get_name).collect();
         return match words.first().is_some_and(|first| first == wrong) && wrong.starts_with('-') {
+            true if wrong == "-v" || strsim::damerau_levenshtein(wrong, "--version") < 3 => {
+                similar("--version")
+            }
             true => Some("options of a command follow it: `check --static`".to_owned()),
             false => elsewhere(wrong).or_else(|| similar(nearest(wrong, &commands)?)),
         };
@@ -123,6 +126,9 @@ fn tip(wrong: &str, words: &[String]) -> Option<String> {
                 ))
             }
             "init" => Some("`init` writes config.toml here, or the FILE of `--config`".to_owned()),
+            "generate" if after.first().is_some_and(|what| what == "schema") => {
+                Some(format!("the schema is printed: `generate schema >{wrong}`"))
+            }
             "generate" if after.first().is_some_and(|what| what == "man") => {
                 Some(match cli.find_subcommand(wrong) {
                     Some(_) => format!("`--output man1`, and `man man1/sparsek-gate-{wrong}.1`"),

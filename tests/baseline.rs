@@ -167,7 +167,7 @@ const UNMEASURED: &str = r#"
 recorded/bsr_gemm/cp_async/counting.ncu-rep | - | - | 6 | capture-missing | counting.ncu-rep
 recorded/bsr_gemm/cp_async/counting.csv | - | x | 4 | profile-altered | the capture `counting.csv` beside the profile is not the one
 recorded/bsr_gemm/cp_async/capture-1.result.json | "correct": true | "correct": false | 4 | profile-altered | the profile says that its process was correct, and `capture-1.result.json` beside it does not
-recorded/bsr_gemm/cp_async/capture-1.result.json | - | - | 6 | capture-missing | its process was correct, and `capture-1.result.json` beside it does not
+recorded/bsr_gemm/cp_async/capture-1.result.json | - | - | 6 | capture-missing | its process was correct, and `capture-1.result.json` is not beside it
 recorded/bsr_gemm/cp_async/profile.json | - | - | 6 | profile-missing | its captures are there without their profile.json: copy
 recorded/bsr_gemm/cp_async/profile.json | "schema": 3, | "schema": 3,\n<<<<<<< HEAD | 5 | capture-unreadable | git left a conflict of a merge in line
 recorded/bsr_gemm/cp_async/profile.json | - | {} | 5 | capture-unreadable | profile.json

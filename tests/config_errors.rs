@@ -199,7 +199,7 @@ env_pass = ["MY_DATA"] | version = 1 | remove it: `[toolchain.pins]` has version
 metrics = ["duration", "flop", "stored"] | metrics = ["sm_active", "flop", "stored"] | `unless_faster` of `sm_active`; add `duration` to `metrics`
 metrics = ["duration", "flop", "stored"] | metrics = ["flop", "stored", "flop"] | `flop` is named twice
 [metric.sm_active] | [metric.fma]\nexact = true\n[metric.sm_active] | needs a `counter`; by default it is `counter = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"`
-description = "a suite" | launches = 5 | `launches` belongs to `[profile]` or `[suite.NAME.profile]`
+description = "a suite" | launches = 5 | `launches` belongs to `[profile]`, `[suite.NAME.profile]` or `[suite.NAME.variant.NAME.profile]`
 description = "a variant" | arch = "sm_90" | `arch` belongs to `[toolchain]`
 [suite.s.profile] | [suite.s.metric] | `metric` belongs to the top of the file: `[metric]` in no other table
 description = "a variant" | env_pass = ["A"] | `env_pass` belongs to the top of the file, before the first `[table]`
@@ -306,7 +306,9 @@ metrics = ["duration", "flop", "stored"] | metrics = ["dram_raed"] | no metric i
 metrics = ["duration", "flop", "stored"] | metrics = ["dram_read"] | known are `duration`; or add `[metric.dram_read]`, and a table for each default metric that stays
 metrics = ["duration", "flop", "stored"] | metrics = [] | a suite without metrics gates nothing
 # A target is a GPU.
-arch = "sm_90a" | arch = "hopper" | is not a GPU target; such as `sm_90a`
+arch = "sm_90a" | arch = "hopper" | is not a GPU target; `sm_90a`
+arch = "sm_90a" | arch = "NVIDIA B200" | the target of that GPU is `sm_100a`
+arch = "sm_90a" | arch = "fast" | is not a GPU target; such as `sm_90a`
 arch = "sm_90a" | arch = "" | is not a GPU target
 arch = "sm_90a" | arch = "sm_" | is not a GPU target
 arch = "sm_90a" | arch = "compute_90" | is not a GPU target
@@ -439,6 +441,8 @@ launches = 20 | launches = 2.5 | floating point `2.5`; expected a whole number, 
 launches = 20 | launches = "20" | Launches of each kernel in one process
 flags = ["-O3"] | flags = "-O3"
 expect = ["k"] | expect = "k" | expected a list, such as `["k"]`
+build = ["make"] | build = "make; cp a b" | expected a list, such as `["sh", "-c", "make; cp a b"]`
+run = ["./b"] | run = "A=1 ./a --n 4" | expected a list, such as `["sh", "-c", "A=1 ./a --n 4"]`
 expect = ["k"] | expect = "the k" | expected a list, such as `["the k"]`
 args = ["--m", "8"] | args = ["--m", 8]
 experimental = false | experimental = "no"
@@ -512,6 +516,7 @@ launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
 [static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it
 clock_control = "none" | clock_control = none | a text needs quotes; write `"none"`
 defines = { TILE = 8 } | defines = { A = "8", B = "4 } | a text in this line has no closing `"`
+defines = { TILE = 8 } | defines = { B = "4 } | a text in this line has no closing `"`
 run = ["./c", "--n={n}", "{mode}"] | run = ["./c, "--n={n}", "{mode}"] | a text in this line has no closing `"`
 description = "a suite" | description = “a suite” | write plain quotation marks
 [[waiver]] | [waiver] | write `[[waiver]]`, each a table of its own

@@ -496,19 +496,13 @@ fn a_recording_in_the_folder_it_is_imported_to_is_not_lost() {
     assert!(project.path(&imported).exists());
 }
 
-#[test]
-fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
-    let project = importing();
-    fs::create_dir(project.path(".sparsek-gate")).unwrap();
-    let file = data("twenty_launches.ncu-rep");
-    fs::copy(file, project.path("x.ncu-rep")).unwrap();
-    // Root alone can give a folder to a user.
-    let user = Some(65534);
-    if std::os::unix::fs::chown(project.path(""), user, user).is_err()
-        || !common::are_here(&["setpriv"])
-    {
-        common::aloud("SKIPPED: a folder of another user, which only root can make");
-        return;
+/// Runs the tool as nobody, whose the project becomes; `None` where root alone can do that.
+fn by_nobody(project: &Project) -> Option<impl Fn(&[&str]) -> Ran> {
+    let mut owner = Command::new("chown");
+    let owned = owner.args(["-R", "65534:65534"]).arg(project.path(""));
+    if !owned.output().unwrap().status.success() || !common::are_here(&["setpriv"]) {
+        common::aloud("SKIPPED: another user, which only root can become");
+        return None;
     }
     // The folder of temporary files may be closed to others.
     let folder = project.path("");
@@ -516,13 +510,55 @@ fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
     let mut mode = fs::metadata(above).unwrap().permissions();
     mode.set_mode(mode.mode() | 0o011);
     fs::set_permissions(above, mode).unwrap();
-    let run = |arguments: &[&str]| {
+    let gate = project.gate().get_program().to_owned();
+    Some(move |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg(project.gate().get_program()).args(arguments);
-        command.current_dir(project.path(""));
-        Ran::by(command.env("TMPDIR", project.path("")))
+        command.arg(&gate).args(arguments);
+        command.current_dir(&folder).env("TMPDIR", &folder);
+        Ran::by(&mut command)
+    })
+}
+
+#[test]
+fn what_this_user_may_not_read_is_named_with_the_right_that_it_lacks() {
+    let project = Project::shipped();
+    let Some(run) = by_nobody(&project) else {
+        return;
     };
+    let recording = "recorded/bsr_gemm/cp_async";
+    for (path, rights) in [
+        ("baselines/nvidia-h200", "a+rx"),
+        ("baselines", "a+rx"),
+        (recording, "a+rx"),
+        (&format!("{recording}/counting.csv"), "a+r"),
+        (&format!("{recording}/capture-1.result.json"), "a+r"),
+        ("kernels/bsr_gemm/cp_async.cu", "a+r"),
+        ("kernels/bsr_gemm/problem.cuh", "a+r"),
+        ("kernels/bsr_gemm", "a+rx"),
+    ] {
+        let whole = project.path(path);
+        let before = fs::metadata(&whole).unwrap().permissions();
+        fs::set_permissions(&whole, fs::Permissions::from_mode(0o000)).unwrap();
+        let ran = run(&["check", "--from", "recorded", "cp_async"]);
+        let next = format!("next: let this user read it: chmod {rights} ");
+        common::contains(&format!("{}{}", ran.out, ran.err), &[&next, path]);
+        fs::set_permissions(&whole, before).unwrap();
+    }
+    run(&["check", "--from", "recorded", "cp_async"]).exits(0);
+}
+
+#[test]
+fn a_work_folder_of_another_user_is_answered_with_whose_it_is() {
+    let project = importing();
+    fs::create_dir(project.path(".sparsek-gate")).unwrap();
+    let file = data("twenty_launches.ncu-rep");
+    fs::copy(file, project.path("x.ncu-rep")).unwrap();
+    let Some(run) = by_nobody(&project) else {
+        return;
+    };
+    let root = Some(0);
+    std::os::unix::fs::chown(project.path(".sparsek-gate"), root, root).unwrap();
     run(&["import", "x.ncu-rep", "--variant", "recorded/wmma"])
         .ends(3, "Permission denied")
         .says(".sparsek-gate back to this user, as after a run with sudo: sudo chown -R ");

@@ -329,6 +329,33 @@ fn a_program_that_stands_ready_is_locked_and_checked_without_a_gpu_or_a_compiler
 }
 
 #[test]
+fn a_program_whose_command_does_not_run_here_is_named_where_it_may_be_old() {
+    let project = project("build = [\"true\"]\nprogram = \"build/bench\"");
+    project.write("build/bench", data("host.o"));
+    project.run("build").exits(0);
+    project.run(&LOCK).exits(0);
+    project
+        .run("check --static")
+        .ends(
+            0,
+            "it is not known whether `build/bench` is older than its sources",
+        )
+        .says("name these in `inputs`, and build it before: sparsek-gate build s/v");
+    let keys = "build = [\"true\"]";
+    project.configure(keys, &format!("{keys}\ninputs = [\"bench.sh\"]"));
+    project.run("build").exits(0);
+    let report = checked(&project, 0);
+    assert_eq!(report.warned(), Vec::<String>::new());
+    // The command may be another since.
+    let config = fs::File::open(project.path("config.toml")).unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
+    config.set_modified(later).unwrap();
+    let words = "`config.toml` changed after `build/bench` was built, which may be old code";
+    project.run("check --static").ends(0, words);
+    assert_eq!(checked(&project, 0).warned(), ["profile-stale"]);
+}
+
+#[test]
 fn what_cannot_be_read_is_a_finding_that_names_the_file() {
     let bench = project("program = \"build/bench\"");
     let words = "the machine code of `build/bench` cannot be read";

@@ -101,7 +101,14 @@ source = "k.cu" | compare --tolerance '1 %' ./none 'sh bench.sh' | 2 | there is 
 source = "k.cu" | compare --tolerance 0,5 ./none 'sh bench.sh' | 2 | not a number of percent, such as 0.5
 source = "k.cu" | generate completion bash | 2 | `generate completions SHELL`
 source = "k.cu" | compare ./none 'sh bench.sh' | 2 | there is no program `./none`; correct its name, or build it
-source = "k.cu" | compare ./bench.sh | 2 | the file `./bench.sh` is not executable; or name what runs it
+source = "k.cu" | compare ./bench.sh | 2 | `./bench.sh` is no program; name what runs it, such as python3; packed ones are unpacked before
+source = "k.cu" | compare ./bench.sh k.py | 2 | `./bench.sh` is no program
+source = "k.cu" | compare k.py ./bench.sh | 2 | `k.py` is no program
+source = "k.cu" | compare --kernels regex:( ./a ./b | 2 | the pattern `(` of `kernels` is not a regular expression: unclosed group
+source = "k.cu" | compare --kernels regex:^(?!a) ./a ./b | 2 | is understood only by ncu: look-around
+source = "k.cu" | init --force ./bench --n 4096 | 2 | `sparsek-gate init --force -- ./bench --n 4096`
+source = "k.cu" | plan --against nope --format slurm | 0 | this clone has no revision `nope`
+source = "k.cu" | --config list | 2 | `list` was taken for the value of an option
 source = "k.cu" | check --from old | 6 | old contains no profile of it; s/v; next: name the folder in it: `--from old/profiles`
 source = "k.cu" | check --accept zz | 2 | takes the token that the finding prints; `--accept zz`; 64 hexadecimal digits
 source = "k.cu" | check --accept "0000000000000000000000000000000000000000000000000000000000000000 0000000000000000000000000000000000000000000000000000000000000000" | 2 | several have a comma between them: `--accept A,B`
@@ -200,6 +207,7 @@ source = "k.cu" | compare reports reports | 2 | there is no reports/profile.json
 const COMPILED: &str = r#"
 source = "*.cu" | build | 5 | there is no source `*.cu`: each file is named; check `source` of s/v in config.toml, a path from the folder of that file and no pattern
 source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
+source = "k.cu"\ndefines = { TBP = 64 } | build | 0 | no file of this project names `TBP`: check the name
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cu" | build -D TPB=64 | 0 | no file of this project names `TPB`: check the name; a build with `-D` is not locked: put a constant that stays into `defines`
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`

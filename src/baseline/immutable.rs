@@ -2,7 +2,7 @@
 
 use super::lock::Lock;
 use crate::build::stated_flags;
-use crate::comparable::{added_sources, changed_flags};
+use crate::comparable::{added_sources, changed_flags, has_other_line_ends};
 use crate::config::{Config, Variant};
 use crate::finding::{Code, Finding};
 use crate::git;
@@ -47,6 +47,9 @@ pub(super) fn immutable_changes(
         changes.extend(lock.sources.iter().filter_map(
             |(path, locked)| match git::sha256_of_input(&config.root.join(path)) {
                 Ok(hash) if hash == *locked => None,
+                Ok(_) if has_other_line_ends(&config.root.join(path), locked) => Some(format!(
+                    "the lines of `{path}` end with CRLF, as git with `core.autocrlf` checks them out, and ended with LF when it was locked"
+                )),
                 Ok(hash) => Some(format!(
                     "`{path}` changed since it was locked (sha256 {hash}, locked {locked})"
                 )),

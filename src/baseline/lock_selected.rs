@@ -12,7 +12,7 @@ use super::lock::{Entry, Lock};
 use super::norm_line::{NormLine, norm_lines};
 use super::rederive_loaded::rederive_loaded;
 use super::store::{NewBaseline, Store};
-use super::verify_selected::{lock_in_git, was_removed};
+use super::verify_selected::{lock_elsewhere, lock_in_git, was_removed};
 use crate::comparable::{merge, same_captures};
 use crate::config::{Config, Selected, Variant};
 use crate::disk;
@@ -311,6 +311,7 @@ impl Locking<'_> {
         let stored = self.store.load(&profile.identity.folder(), &variant.id)?;
         if stored.is_none()
             && let Some(next) = lock_in_git(self.config, profile)
+                .or_else(|| lock_elsewhere(self.config, &variant.id))
         {
             self.refusals.push(was_removed(&variant.id, &next));
             return Ok(());

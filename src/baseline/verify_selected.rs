@@ -42,7 +42,7 @@ pub fn verify_selected(
         let gone = removed_of(&removed, id);
         let baselines = store.all_of(id)?;
         if baselines.is_empty() && gone.is_empty() {
-            report.findings.push(no_baseline(variant));
+            report.findings.push(no_baseline(config, variant));
         }
         report.findings.extend(gone);
         for stored in baselines {
@@ -114,16 +114,16 @@ pub fn measured_unpinned(trusted: &Trusted) -> Option<Finding> {
     unpinned(&profile.variant, "measured", &profile.provenance.pins)
 }
 
-/// What to do where git has the lock of a profile's variant in another folder than that of the baselines,
+/// What to do where git has a lock of a variant in another folder than that of the baselines,
 /// and not in that of another project.
-pub fn lock_elsewhere(config: &Config, profile: &Profile) -> Option<String> {
+pub fn lock_elsewhere(config: &Config, id: &VariantId) -> Option<String> {
     let top = git::repository(&config.root).ok()?.top;
-    let (gpu, id) = (profile.identity.folder(), &profile.variant);
-    let name = format!("/{gpu}/{id}.lock.toml");
+    let name = format!("/{id}.lock.toml");
     let is_moved = |file: &String| {
-        let folder = file.strip_suffix(&name).map(|folder| top.join(folder));
-        folder.is_some_and(|folder| {
-            let project = folder_of(&folder);
+        let of_gpu = file.strip_suffix(&name).map(|folder| top.join(folder));
+        of_gpu.is_some_and(|of_gpu| {
+            let folder = folder_of(&of_gpu);
+            let project = folder_of(folder);
             let has_own = disk::is_file(project.join(FILE_NAME));
             folder != config.baselines && (project == config.root || !has_own)
         })
@@ -183,13 +183,15 @@ fn removed_locks(config: &Config) -> Option<BTreeMap<String, String>> {
 
 /// That a lock of a variant is missing which HEAD has.
 pub(super) fn was_removed(id: &VariantId, next: &str) -> Finding {
-    let message = "it has a lock that was removed, and not committed so";
+    let message = "git has a lock of it that is not used";
     Finding::deny(Code::NewBaseline, id, message, next)
 }
 
 /// That a variant has no baseline.
-pub(super) fn no_baseline(variant: &Variant) -> Finding {
-    Finding::of(Code::NewBaseline, &variant.id, "it has no baseline yet")
+pub(super) fn no_baseline(config: &Config, variant: &Variant) -> Finding {
+    let finding = Finding::of(Code::NewBaseline, &variant.id, "it has no baseline yet");
+    let next = lock_elsewhere(config, &variant.id).unwrap_or(finding.next);
+    Finding { next, ..finding }
 }
 
 /// That no check uses a baseline.

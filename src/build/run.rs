@@ -79,6 +79,8 @@ pub(super) fn run_build(
                 "correct `toolchain.arch`: what one architecture alone has needs its `a`, as in `arch = \"sm_90a\"`".to_owned()
             } else if says("Don't know what to do with") && names_header(variant) {
                 "`source` names a header: name the `.cu` that includes it".to_owned()
+            } else if says("cannot find -lin") {
+                "correct the flag: did you mean `-lineinfo`?".to_owned()
             } else if says("cannot find -l") {
                 "name the folder of that library, such as `-L/usr/local/lib` in `flags`, or install it"
                     .to_owned()

@@ -86,10 +86,6 @@ fn of_slices(
                 .to_owned(),
         ));
     };
-    if let Some(folder) = arguments.from.iter().find(|folder| !disk::is_dir(folder)) {
-        let folder = folder.display();
-        return Err(Error::Usage(format!("--from {folder} is not a folder")));
-    }
     let read = arguments.from.iter().map(PathBuf::as_path);
     let read: Vec<&Path> = read.chain([file]).collect();
     refuse_targets(targets, None, &read)?;

@@ -1,9 +1,13 @@
 //! The differences of a profile and the project as it is now: code and conditions.
 
+use std::path::Path;
+
 use crate::build::stated_flags;
 use crate::config::{Config, Recipe, Variant};
 use crate::disk;
+use crate::files::read_regular;
 use crate::git;
+use crate::hash::sha256_hex;
 use crate::profile::{Conditions, Profile, ProfileOrigin};
 use crate::profiler::other_selection;
 use crate::terms::{Tier, first};
@@ -19,7 +23,13 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
     });
     let (there, missing): (Vec<_>, Vec<_>) =
         changed.partition(|(path, _)| disk::is_there(config.root.join(path)));
-    let named = |(path, _): (&String, _)| format!("`{path}`");
+    let named = |(path, sha256): (&String, &String)| match has_other_line_ends(
+        &config.root.join(path),
+        sha256,
+    ) {
+        true => format!("`{path}` (the ends of its lines alone)"),
+        false => format!("`{path}`"),
+    };
     let mut code: Vec<String> = there.into_iter().map(named).collect();
     if !missing.is_empty() {
         let missing = first(missing.into_iter().map(named), NAMED);
@@ -54,6 +64,14 @@ pub fn changed_code(config: &Config, variant: &Variant, profile: &Profile) -> Ve
         });
     }
     code
+}
+
+/// Whether a file that had this SHA-256 has lines that end with CRLF since, as git for Windows checks
+/// them out, and is the same otherwise.
+pub fn has_other_line_ends(path: &Path, sha256: &str) -> bool {
+    let bytes = read_regular(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.contains("\r\n") && sha256_hex(text.replace("\r\n", "\n").as_bytes()) == sha256
 }
 
 /// Whether a file that the configuration names as the variant's is not there.

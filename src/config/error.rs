@@ -149,6 +149,11 @@ impl ConfigError {
             (Some(path), _) if self.message.contains("expected ") => {
                 self.help = meaning(&path).or(self.help);
                 let value = self.span.clone().and_then(|it| self.source.get(it));
+                if let Some(value) = value.filter(|it| !it.contains(['[', '{']))
+                    && self.message.ends_with("expected a string")
+                {
+                    self.message = format!("{}, in quotes: `\"{value}\"`", self.message);
+                }
                 if let Some(value) = value.filter(|it| it.starts_with('"'))
                     && self.message.ends_with("expected a list")
                 {

@@ -8,6 +8,9 @@ static CONFIG: OnceLock<String> = OnceLock::new();
 /// The options of printed commands that lock, for what was judged; unset for what was measured last.
 static RECORDINGS: OnceLock<String> = OnceLock::new();
 
+/// The options that lock an immutable variant as it was built last.
+const BUILT: &str = "--accept-immutable --static ";
+
 /// The option that locks what was imported.
 const ACCEPTED: &str = "--accept-imported ";
 
@@ -38,6 +41,18 @@ fn of_recordings(text: &str, options: &str) -> String {
         if options.ends_with(ACCEPTED) {
             own = own.replace(ACCEPTED, "");
         }
+        // The new code of an immutable variant is in no recording.
+        let variant = rest.split(' ').nth(2).filter(|_| own == BUILT);
+        let options = match variant {
+            Some(variant) => {
+                let step = format!("build {variant}; sparsek-gate ");
+                if !whole.ends_with(&step) {
+                    whole += &step;
+                }
+                ""
+            }
+            None => options,
+        };
         whole += &format!("{LOCK}{options}{own}{rest}");
     }
     whole

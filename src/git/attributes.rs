@@ -18,10 +18,23 @@ pub fn converted<'p>(
     top: &Path,
     paths: impl Iterator<Item = &'p str>,
 ) -> Result<Vec<(String, String)>, String> {
-    const CONVERTING: [&str; 3] = ["working-tree-encoding", "ident", "filter"];
-    let set = asked(top, &[], paths, &CONVERTING)?;
-    let set = set.into_iter().filter(|(_, _, value)| value != "unset");
-    Ok(set.map(|(path, attribute, _)| (path, attribute)).collect())
+    const ASKED: [&str; 5] = ["working-tree-encoding", "ident", "filter", "eol", "text"];
+    let set = asked(top, &[], paths, &ASKED)?;
+    let is_plain = |of: &String| {
+        set.iter()
+            .any(|(path, name, value)| path == of && name == "text" && value == "unset")
+    };
+    let converts = |path: &String, attribute: &str, value: &str| match attribute {
+        "text" => false,
+        "eol" => value == "crlf" && !is_plain(path),
+        _ => value != "unset",
+    };
+    let converting = set
+        .iter()
+        .filter(|(path, attribute, value)| converts(path, attribute, value));
+    Ok(converting
+        .map(|(path, attribute, _)| (path.clone(), attribute.clone()))
+        .collect())
 }
 
 /// The value of each attribute of each path, `(path, attribute, value)`, as files named

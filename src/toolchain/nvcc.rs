@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::find::{
     can_start, configured, cuda_roots, find, flags_of_environment, nvidia_packages, path_folders,
-    stated_environments, stated_roots, versioned,
+    stated_environments, stated_roots, versioned, without_nvcc,
 };
 use super::query::{printed, query};
 use super::tool::Tool;
@@ -118,8 +118,12 @@ impl Nvcc {
         folders.push("/opt/cuda/bin".into());
         folders.extend(wheel_folders());
         let path = find("nvcc", configured("nvcc", &toolchain.nvcc)?, &folders).map_err(|places| {
-            Error::environment(format!("no nvcc was found; {places}"), "install the CUDA toolkit, or `python3 -m venv cuda && cuda/bin/pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm \
-                       && export CUDA_HOME=$(echo $PWD/cuda/lib/python3.*/site-packages/nvidia/cu13)`; or set `toolchain.nvcc`")
+            let stale = without_nvcc().map_or_else(String::new, |root| {
+                format!("correct CUDA_HOME or CUDA_PATH, which is {} and has no bin/nvcc; or ", root.display())
+            });
+            let next = "install the CUDA toolkit, or `python3 -m venv ~/cuda && ~/cuda/bin/pip install 'cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.2' nvidia-cuda-nvdisasm \
+                       && export CUDA_HOME=$(echo ~/cuda/lib/python3.*/site-packages/nvidia/cu13)`; or set `toolchain.nvcc`";
+            Error::environment(format!("no nvcc was found; {places}"), stale + next)
         })?;
         // It looks for its headers beside the path that it is started by. A link of another name is
         // one to a program that starts it.

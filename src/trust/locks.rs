@@ -106,7 +106,7 @@ impl ChangeUnderReview<'_> {
             _ if of_base != self.baselines() => (
                 "`paths.baselines` names another folder, so that this change removes",
                 format!(
-                    "move the baselines there, git mv {of_base} {}, or correct the key",
+                    "move the baselines there, git mv {of_base} {}, or correct the key; where they are to go, accept the removal",
                     self.baselines()
                 ),
             ),

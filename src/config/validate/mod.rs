@@ -174,12 +174,13 @@ impl File<'_> {
                 &["toolchain", "arch"],
                 format!("`{arch}` is not a GPU target"),
             );
-            return Err(error.help(match arch.contains([',', ' ', ';']) {
-                true => {
-                    "state one: each target has a configuration of its own (`-C FILE`)".to_owned()
-                }
-                false => meant_target(arch),
-            }));
+            return Err(
+                error.help(match arch.contains([',', ';']) || arch.contains(" sm_") {
+                    true => "state one: each target has a configuration of its own (`-C FILE`)"
+                        .to_owned(),
+                    false => meant_target(arch),
+                }),
+            );
         }
         toolchain.chip = chip_of_arch(arch);
         self.no_target(&["toolchain", "flags"], &toolchain.flags)?;
@@ -214,8 +215,27 @@ impl File<'_> {
     }
 }
 
+/// Names of GPU models and generations, and their targets.
+/// Source: <https://developer.nvidia.com/cuda-gpus>.
+const MODELS: [(&str, &str); 8] = [
+    ("B300 GB300", "sm_103a"),
+    ("B100 B200 GB200 BLACKWELL", "sm_100a"),
+    ("H100 H200 H800 GH200 HOPPER", "sm_90a"),
+    ("L4 L40 L40S ADA", "sm_89"),
+    ("A10 A40 A6000", "sm_86"),
+    ("A30 A100 A800 AMPERE", "sm_80"),
+    ("T4 TURING", "sm_75"),
+    ("V100 VOLTA", "sm_70"),
+];
+
 /// The target that was meant by a text that is none.
 fn meant_target(text: &str) -> String {
+    let text = text.to_uppercase();
+    let has = |name: &str| text.split([' ', '-', '_']).any(|word| word == name);
+    let of_model = MODELS.iter().find(|(names, _)| names.split(' ').any(has));
+    if let Some((_, target)) = of_model {
+        return format!("the target of that GPU is `{target}`");
+    }
     let number = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     let near = format!("sm_{}", number.replace('.', "").to_lowercase());
     match capability_of_arch(&near) {

@@ -584,7 +584,7 @@ impl<'a> Judge<'a> {
                 &variant.id,
                 format!("it has no {what} yet"),
                 lock_in_git(&self.plan.config, profile)
-                    .or_else(|| lock_elsewhere(&self.plan.config, profile))
+                    .or_else(|| lock_elsewhere(&self.plan.config, &variant.id))
                     .or_else(|| {
                         let again =
                             "restore the removed lock, and lock over it: its ledger goes on";
