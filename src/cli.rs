@@ -541,7 +541,7 @@ pub struct ArchiveArgs {
     /// Selected variants.
     #[command(flatten)]
     pub selection: Selection,
-    /// The file to write, `.tar.zst`; its folder is created where it does not exist.
+    /// The file to write, `.tar.zst`, in a folder that exists.
     #[arg(long, short, value_parser = own_path(), value_name = "FILE")]
     pub output: PathBuf,
     /// Also pack this git revision, to measure both, interleaved on the same GPU.

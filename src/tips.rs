@@ -26,7 +26,8 @@ show | `baseline --show` shows what is locked, `list` what is configured
 diff | `compare A B`
 clean | remove the work folder `.sparsek-gate`
 static | `check --static`
-completion | `generate completions SHELL`
+completion completions | `generate completions SHELL`
+schema man | `generate schema` and `generate man`
 version | `--version`";
 
 /// The error with a tip.

@@ -41,6 +41,12 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         None => git::person(&selected.config.root),
     };
     let reason = arguments.reason.as_deref().unwrap_or_default();
+    let mut ids = selected.config.variants().map(|variant| &variant.id);
+    let names = &arguments.selection.names;
+    if names.is_empty() && ids.any(|id| id.to_string() == reason || id.suite == reason) {
+        let message = format!("`{reason}` is a name, and no reason: write --reason TEXT {reason}");
+        return Err(Error::Usage(message));
+    }
     let (imported, immutable) = (arguments.accept_imported, arguments.accept_immutable);
     let acceptance = Acceptance::new(reason, &who, imported, immutable)?;
     refuse_in_pipeline(std::env::var("CI").ok().as_deref(), arguments.in_ci)?;
@@ -241,7 +247,15 @@ fn show(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
             }
         }
         if baselines.is_empty() {
-            text.push_str("nothing is locked yet\n");
+            let of = if arguments.selection.names.is_empty() {
+                ""
+            } else {
+                " of what was named"
+            };
+            let _ = writeln!(
+                text,
+                "nothing{of} is locked yet; `sparsek-gate baseline --verify` says what is missing"
+            );
         }
         text
     })

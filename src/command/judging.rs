@@ -152,6 +152,7 @@ fn own_locks(plan: &Selected) -> Vec<String> {
 fn not_in_git(root: &Path, files: Vec<String>) -> Option<Finding> {
     let named: Vec<String> = files
         .into_iter()
+        .filter(|file| disk::is_file(root.join(file)))
         .map(|file| format!(":(literal){file}"))
         .collect();
     let files = match named.is_empty() {
@@ -203,7 +204,7 @@ pub(super) fn refuse_target(
     let why = match (disk::is_dir(folder), disk::is_dir(&whole)) {
         (true, false) => None,
         (true, true) => Some("it is a folder: name a file in it"),
-        (false, _) => Some("its folder does not exist"),
+        (false, _) => Some("its folder does not exist: make it before (mkdir -p)"),
     };
     if let Some(why) = why {
         let message = format!("`{option} {}`: {why}", path.display());

@@ -57,6 +57,13 @@ fn sliced(selected: &Selected, count: u32, beside: bool) -> Vec<Slice> {
 pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> {
     let selection = &arguments.selection;
     let selected = select(Config::load(path)?, selection, &[])?;
+    let root = &selected.config.root;
+    let known = |rev: &&String| git::commit_of(root, rev).is_some() || rev.contains('$');
+    if let Some(rev) = arguments.against.as_ref().filter(|rev| !known(rev)) {
+        say(&format!(
+            "this clone has no revision `{rev}`: that of the jobs must have it"
+        ));
+    }
     let engine = engine(&arguments.format);
     let beside =
         arguments.against.is_some() || engine.is_some_and(|engine| engine.target.is_some());
@@ -80,13 +87,6 @@ pub(super) fn run(path: &Path, arguments: &PlanArgs) -> Result<ExitCode, Error> 
     let config = below
         .and_then(|top| whole.strip_prefix(top).ok())
         .unwrap_or(path);
-    let root = &selected.config.root;
-    let known = |rev: &&String| git::commit_of(root, rev).is_some() || rev.contains('$');
-    if let Some(rev) = arguments.against.as_ref().filter(|rev| !known(rev)) {
-        say(&format!(
-            "this clone has no revision `{rev}`: that of the jobs must have it"
-        ));
-    }
     let task = Task {
         slices: count,
         limit: Duration::from_secs_f64(limits.fold(0.0, f64::max)),

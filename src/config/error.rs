@@ -147,11 +147,18 @@ impl ConfigError {
                 self.help = Some("write a variant for each value".to_owned());
             }
             (Some(path), _) if self.message.contains("expected ") => {
-                self.help = meaning(&path).or(self.help);
+                self.help = match self.message.ends_with("expected a table") && path.len() == 1 {
+                    true => Some(format!("write `[{}]`, and its keys below it", path[0])),
+                    false => meaning(&path).or(self.help),
+                };
                 let value = self.span.clone().and_then(|it| self.source.get(it));
                 if let Some(value) = value.filter(|it| !it.contains(['[', '{']))
                     && self.message.ends_with("expected a string")
                 {
+                    let value = match path.last() {
+                        Some(&"arch") => "sm_90a",
+                        _ => value,
+                    };
                     self.message = format!("{}, in quotes: `\"{value}\"`", self.message);
                 }
                 if let Some(value) = value.filter(|it| it.starts_with('"'))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{Config, Metric, Variant};
+use crate::config::{Config, Counts, Metric, Variant, Work};
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, Tolerance, bounds};
 
@@ -39,6 +39,25 @@ pub fn doubtful(config: &Config) -> Vec<Finding> {
     });
     let found = found.chain(limited.filter_map(fraction)).chain(untimed);
     let found = found.chain(config.variants().flat_map(of_compiled_code));
+    let counted = config.variants().flat_map(|variant| &variant.metrics);
+    let uncompared = counted.filter_map(|metric| {
+        let (key, is_stated): (_, fn(&Work) -> bool) = match metric.counts? {
+            Counts::Flop(_) => ("flop", |work| work.flop.is_some()),
+            Counts::BytesWritten(_) => ("bytes_written", |work| work.bytes_written.is_some()),
+        };
+        let mut variants = config.variants();
+        (!variants.any(|variant| is_stated(&variant.work))).then(|| {
+            let alias = &metric.alias;
+            let message = format!(
+                "`counts` of `{alias}` is compared with nothing: no suite states that work"
+            );
+            (
+                message,
+                format!("write `work = {{ {key} = ... }}` in the suite, or remove `counts`"),
+            )
+        })
+    });
+    let found = found.chain(uncompared);
     let found: BTreeSet<_> = found.collect();
     let finding = |(message, next)| Finding::of_project(Code::RuleDoubtful, message, next);
     found.into_iter().map(finding).collect()

@@ -106,7 +106,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
             None => "no exit code".to_owned(),
         };
         return Err(refused(format!(
-            "it contradicts itself: it states {}, but its findings give {}: the file was edited or cut",
+            "it contradicts itself: it states {}, but its findings give {}: the file was edited or cut; copy that of the check again",
             shown(states.0, states.1.unwrap_or("no meaning")),
             shown(Some(code as u8), code.meaning())
         )));

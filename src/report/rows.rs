@@ -414,6 +414,9 @@ pub(super) fn title(report: &VariantReport) -> String {
 pub(super) fn origin(outcome: &Outcome) -> String {
     let profiles = match &outcome.origin {
         Origin::Measured if nothing_measured(outcome) => "nothing needed to be measured".to_owned(),
+        Origin::Measured if outcome.variants.is_empty() && outcome.spent.is_none_or(|it| it.profiled == 0) => {
+            "nothing was measured".to_owned()
+        }
         Origin::Measured => match &outcome.programs {
             Some(programs) => {
                 let words = programs.words(&outcome.variants);

@@ -141,7 +141,7 @@ fn produced<'i>(
                 axis.name
             ),
             format!(
-                "write `{{{}}}` where the variant uses it, such as in `args` or `defines` (a `description` is not enough), or remove the axis",
+                "write `{{{}}}` where the variant uses it, such as in its own `args` or `defines` (those of the suite and a `description` do not count), or remove the axis",
                 axis.name
             ),
         )),
