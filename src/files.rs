@@ -242,12 +242,18 @@ pub fn bounded_json(document: &[u8]) -> Result<(), String> {
     }
 }
 
+/// How a file begins that Git LFS put in the place of another one.
+pub const LFS_POINTER: &[u8] = b"version https://git-lfs";
+
 /// Reads a JSON document of which nobody knows who wrote it: [`bounded_json`], and without its texts in what
 /// is said to be wrong.
 ///
 /// # Errors
 /// In words, what is wrong, and where.
 pub fn json<T: DeserializeOwned>(document: &[u8]) -> Result<T, String> {
+    if document.starts_with(LFS_POINTER) {
+        return Err("it is a pointer of Git LFS to the file: git lfs pull".to_owned());
+    }
     bounded_json(document)?;
     serde_json::from_slice(document).map_err(|error| {
         if error.is_eof() {

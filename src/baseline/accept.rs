@@ -53,7 +53,7 @@ impl Acceptance {
             ),
             (
                 who,
-                "the person who accepts the profiles has no name: --who NAME, or git config --global user.name NAME",
+                "the person who accepts the profiles has no name, or git is not on the PATH: --who NAME, or git config --global user.name NAME",
             ),
         ] {
             if text.is_empty() {

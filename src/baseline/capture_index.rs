@@ -93,7 +93,7 @@ impl CaptureIndex {
     }
 
     /// The files of this name beside the profile, or in a folder of its variant.
-    pub(super) fn named(&self, name: &str, id: &VariantId) -> impl Iterator<Item = &Path> {
+    pub(super) fn named(&self, name: &str, id: &VariantId) -> impl Iterator<Item = &Path> + Clone {
         let place = format!("{id}/{name}");
         let files = self.files.iter().map(PathBuf::as_path);
         files.filter(move |path| self.is_beside(path, name) || path.ends_with(&place))

@@ -7,6 +7,7 @@ use super::capture_index::CaptureIndex;
 use crate::capture::Format;
 use crate::config::Variant;
 use crate::disk;
+use crate::files::{LFS_POINTER, read_regular};
 use crate::finding::{Code, Error, Finding};
 use crate::hash::sha256_file;
 use crate::profile::import::conditions_of;
@@ -99,6 +100,10 @@ fn read(
     Err(match captures.read(file) {
         Some(Ok(found)) => return Ok(found),
         Some(Err(error)) => (Code::CaptureUnreadable, error.to_string()),
+        None if named.clone().any(is_pointer) => (
+            Code::CaptureMissing,
+            format!("the capture `{name}` is a pointer of Git LFS to the file: git lfs pull"),
+        ),
         None if named.any(|path| is_other(profile, name, path)) => (
             Code::ProfileAltered,
             format!(
@@ -110,6 +115,11 @@ fn read(
             format!("the capture `{name}` (sha256 {sha256}) that the profile names is missing"),
         ),
     })
+}
+
+/// Whether Git LFS put a pointer in the place of a file.
+fn is_pointer(path: &Path) -> bool {
+    read_regular(path).is_ok_and(|bytes| bytes.starts_with(LFS_POINTER))
 }
 
 /// Whether a file has the name of a capture, and is none of the profile's of that name.

@@ -7,6 +7,7 @@ use super::lock::{Entry, Lock};
 use super::store::Stored;
 use crate::config::{Config, Variant};
 use crate::disk;
+use crate::files::LFS_POINTER;
 use crate::finding::{Code, Finding};
 use crate::git;
 use crate::hash::sha256_hex;
@@ -112,7 +113,7 @@ pub fn removal(config: &Config) -> impl Fn(&str, &VariantId) -> String {
 /// What something converted the files of a baseline to, and the commands that undo it.
 fn converted(config: &Config, stored: &Stored) -> Option<(String, String)> {
     let (id, all) = (&stored.variant, shown_baselines(config));
-    let is_pointer = |bytes: &[u8]| bytes.starts_with(b"version https://git-lfs");
+    let is_pointer = |bytes: &[u8]| bytes.starts_with(LFS_POINTER);
     let mut files = stored.files().into_iter();
     if let Some((ending, _)) = files.find(|(_, bytes)| bytes.is_some_and(is_pointer)) {
         let next = format!(

@@ -6,6 +6,8 @@
 //! what ptxas accepts. The shared memory is that of the largest carve-out: with a smaller one, which
 //! the driver may choose where it limits nothing, ncu's `launch__occupancy_limit_shared_mem` is lower.
 
+use crate::terms::joined;
+
 /// The limits of one multiprocessor of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -137,8 +139,8 @@ impl Limits {
 }
 
 impl Occupancy {
-    /// The resource with the tightest limit, in words.
-    pub fn limiter(&self) -> &'static str {
+    /// The resources with the tightest limit, in words.
+    pub fn limiter(&self) -> String {
         let limits = [
             (self.limit_registers, "registers"),
             (self.limit_shared_mem, "shared memory"),
@@ -146,8 +148,11 @@ impl Occupancy {
             (self.limit_barriers, "barriers"),
             (self.limit_blocks, "blocks"),
         ];
-        let tightest = limits.into_iter().min_by_key(|(limit, _)| *limit);
-        tightest.map_or("blocks", |(_, name)| name)
+        let tightest = limits.iter().map(|(limit, _)| *limit).min();
+        let all = limits
+            .into_iter()
+            .filter(|(limit, _)| Some(*limit) == tightest);
+        joined(all.map(|(_, name)| name), " and ")
     }
 }
 

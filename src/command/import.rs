@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::capture::{self, Format};
 use crate::cli::ImportArgs;
-use crate::config::{Selection, Variant};
+use crate::config::{Config, Selection, Variant};
 use crate::disk;
 use crate::evidence::{conditions_unknown, fewer_imported, incomplete, selects_none, unpinned};
 use crate::files::{
@@ -38,7 +38,7 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
             arguments.variant
         )));
     };
-    let files = read(variant, &arguments.files)?;
+    let files = read(&selected.config, variant, &arguments.files)?;
     let stated = Conditions {
         clock_control: arguments.clock_control,
         cache_control: arguments.cache_control,
@@ -156,7 +156,7 @@ fn is_of_same_process(one: &Recording, other: &Recording) -> bool {
 }
 
 /// Reads the files, with the launches that the variant selects.
-fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
+fn read(config: &Config, variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
     let mut files: Vec<File> = Vec::new();
     for (path, number) in paths.iter().zip(1..) {
         if disk::is_dir(path) {
@@ -181,7 +181,13 @@ fn read(variant: &Variant, paths: &[PathBuf]) -> Result<Vec<File>, Error> {
         };
         select(variant, &mut recording).map_err(|names| {
             let names: Vec<String> = names.into_iter().collect();
-            Error::input(path.clone(), selects_none(variant, "its kernels", &names))
+            let expects = |one: &&Variant| one.expect.iter().any(|name| names.contains(name));
+            let other = config.variants().find(expects);
+            let next = other.map_or_else(String::new, |Variant { id, .. }| {
+                format!("; {id} expects that: --variant {id}")
+            });
+            let why = selects_none(variant, "its kernels", &names) + &next;
+            Error::input(path.clone(), why)
         })?;
         let mut processes = recording.launches.iter().map(|launch| launch.process_id);
         let process = processes.next();

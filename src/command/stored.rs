@@ -9,7 +9,7 @@ use super::answer::{answer, unreadable};
 use crate::capture;
 use crate::cli::Format;
 use crate::disk::{self, folder_of};
-use crate::files::{PROFILE_FILE, ends_in};
+use crate::files::{PROFILE_FILE, ends_in, most, read_regular_up_to};
 use crate::finding::{Error, ExitCode};
 use crate::judge::{Stored, StoredKernel, StoredMetric};
 use crate::metric::{Role, display_value, is_circumstance};
@@ -71,10 +71,16 @@ pub(super) fn recording_of(folder: &Path) -> PathBuf {
 /// Shows two stored measurements side by side.
 pub(super) fn run(format: Format, paths: [&str; 2], files: [&Path; 2]) -> Result<ExitCode, Error> {
     let [before, after] = files.map(read);
+    let mut stored = Stored::of(&before?, &after?);
+    let [first, second] = files.map(|file| read_regular_up_to(file, most::BINARY).ok());
+    if first == second {
+        let warning = "both are one measurement, in which nothing differs";
+        stored.warnings.push(warning.to_owned());
+    }
     let content = Content {
         paths,
         judged: false,
-        stored: Stored::of(&before?, &after?),
+        stored,
     };
     answer(format, &content, &[], || text(&content))
 }

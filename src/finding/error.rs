@@ -84,6 +84,7 @@ fn next_step(action: &str, path: &Path, source: &std::io::Error) -> String {
 pub fn of_another_user(path: &Path) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     let owner = |path: &Path| disk::metadata(path).ok().map(|it| it.uid());
+    let path = disk::leads_to(path);
     let mut folders = path.ancestors().zip(path.ancestors().skip(1));
     let (top, _) = folders.find(|(own, above)| {
         owner(above) == Some(user) && owner(own).is_some_and(|owner| owner != user)

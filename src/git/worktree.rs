@@ -49,6 +49,11 @@ impl Worktree {
         )
         .map_err(|why| match process::interrupted() {
             true => Error::Interrupted,
+            false if why.contains("Permission denied") => cannot(
+                why,
+                "run it as the owner of the repository, or give that to this user: chown -R"
+                    .to_owned(),
+            ),
             false => cannot(
                 why,
                 format!("try it by hand: git worktree add --detach {place} {commit}"),

@@ -29,6 +29,9 @@ pub(super) fn printed(argv: Vec<String>, without: &[&str]) -> Result<Printed, Er
         interruptible: true,
     };
     let printed = query.run().map_err(Error::io("run", &program))?;
+    if printed.ending == Ending::Interrupted {
+        return Err(Error::Interrupted);
+    }
     if printed.ending != Ending::Exited(0) {
         let complaint = String::from_utf8_lossy(&printed.stderr);
         let line = process::shell_line(&query.argv);
