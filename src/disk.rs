@@ -35,12 +35,12 @@ impl Place {
         let path = path.as_ref();
         Ok(match path.file_name() {
             Some(name) => Place {
-                folder: folder(folder_of(path))?,
+                folder: folder_after(0, folder_of(path))?,
                 name: name.to_owned(),
             },
             // `/`, `.` and what ends in `..`.
             None => Place {
-                folder: folder(path)?,
+                folder: folder_after(0, path)?,
                 name: OsString::from("."),
             },
         })
@@ -107,12 +107,7 @@ const PROC: rustix::fs::FsWord = 0x9fa0;
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens a folder.
-fn folder(path: &Path) -> io::Result<OwnedFd> {
-    folder_after(0, path)
-}
-
-/// The same after so many links.
+/// Opens a folder, after so many links.
 fn folder_after(links: usize, path: &Path) -> io::Result<OwnedFd> {
     let flags = ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(CWD, path, FOLDER, Mode::empty(), flags) {
@@ -286,12 +281,10 @@ pub fn replace<T, U>(
 ) -> io::Result<(File, T, U)> {
     let mut place = Place::of(path)?;
     for _ in 0..MOST_LINKS {
-        match place.is_link() {
-            true => match place.behind()? {
-                Some(target) => place = Place::of(&target)?,
-                None => break,
-            },
-            false => break,
+        let target = place.is_link().then(|| place.behind()).transpose()?;
+        match target.flatten() {
+            Some(target) => place = Place::of(&target)?,
+            None => break,
         }
     }
     // A device or a pipe would become a file.
@@ -753,7 +746,12 @@ mod tests {
             (victim.join("../checkout/own/up/in"), false),
         ] {
             assert_eq!(walked(0, &path).is_ok(), is_followed, "{}", path.display());
-            assert_eq!(folder(&path).is_ok(), is_followed, "{}", path.display());
+            assert_eq!(
+                folder_after(0, &path).is_ok(),
+                is_followed,
+                "{}",
+                path.display()
+            );
         }
     }
 

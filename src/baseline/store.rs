@@ -163,15 +163,10 @@ impl Store {
     /// # Errors
     /// [`Error::Io`].
     pub fn gpus_of(&self, variant: &VariantId) -> Result<Vec<String>, Error> {
-        Ok(folders(&self.root)?
-            .into_iter()
-            .map(|(gpu, _)| gpu)
-            .filter(|gpu| {
-                FILES
-                    .iter()
-                    .any(|ending| disk::is_there(self.path(gpu, variant, ending)))
-            })
-            .collect())
+        let is_there = |gpu: &str, ending| disk::is_there(self.path(gpu, variant, ending));
+        let gpus = folders(&self.root)?.into_iter().map(|(gpu, _)| gpu);
+        let gpus = gpus.filter(|gpu| FILES.iter().any(|ending| is_there(gpu, ending)));
+        Ok(gpus.collect())
     }
 
     /// Every baseline of the variant, by the GPU folder's name.
@@ -220,21 +215,43 @@ impl Store {
     /// # Errors
     /// [`Error::Io`], or [`Error::Baseline`] where the store is not open to be changed.
     pub fn replace(&self, baselines: &[NewBaseline]) -> Result<(), Error> {
-        self.change(|staging| {
-            for baseline in baselines {
-                let id = &baseline.lock.variant;
-                let contents = [
-                    &baseline.lock.to_toml(),
-                    &baseline.norm,
-                    &baseline.norm_sha256(),
-                    &baseline.profile,
-                ];
-                for (ending, content) in FILES.iter().zip(contents) {
-                    staging.put(&baseline.gpu, id, ending, Some(content.as_bytes()))?;
-                }
+        if self.exclusive.is_none() {
+            return Err(Error::Baseline(format!(
+                "{} is not open to be changed",
+                self.root.display()
+            )));
+        }
+        let staged = self.beside("staged");
+        disk::create_dir(&staged).map_err(Error::io("create", &staged))?;
+        if disk::is_there(&self.root) {
+            copy_folder(&self.root, &staged)?;
+        }
+        let staging = Store {
+            root: staged.clone(),
+            exclusive: None,
+        };
+        for baseline in baselines {
+            let id = &baseline.lock.variant;
+            let contents = [
+                &baseline.lock.to_toml(),
+                &baseline.norm,
+                &baseline.norm_sha256(),
+                &baseline.profile,
+            ];
+            for (ending, content) in FILES.iter().zip(contents) {
+                staging.put(&baseline.gpu, id, ending, Some(content.as_bytes()))?;
             }
-            Ok(())
-        })
+        }
+        // From here on the copy is complete, and has the name of a complete one.
+        if !process::may_publish() {
+            disk::remove_dir_all(&staged).map_err(Error::io("clear", &staged))?;
+            return Err(Error::Interrupted);
+        }
+        let next = self.beside("next");
+        disk::rename(&staged, &next).map_err(Error::io("write", &next))?;
+        self.exchange(&next)?;
+        disk::sync(self.parent()).map_err(Error::io("write", self.parent()))?;
+        self.recover()
     }
 
     /// Writes a file of a baseline durably, or removes it: in a copy or a snapshot of a store.
@@ -262,35 +279,6 @@ impl Store {
             None => return Ok(()),
         }
         disk::sync(folder).map_err(Error::io("write", folder))
-    }
-
-    /// Changes a copy of the store, and exchanges the two.
-    fn change(&self, edit: impl FnOnce(&Store) -> Result<(), Error>) -> Result<(), Error> {
-        if self.exclusive.is_none() {
-            return Err(Error::Baseline(format!(
-                "{} is not open to be changed",
-                self.root.display()
-            )));
-        }
-        let staged = self.beside("staged");
-        disk::create_dir(&staged).map_err(Error::io("create", &staged))?;
-        if disk::is_there(&self.root) {
-            copy_folder(&self.root, &staged)?;
-        }
-        edit(&Store {
-            root: staged.clone(),
-            exclusive: None,
-        })?;
-        // From here on the copy is complete, and has the name of a complete one.
-        if !process::may_publish() {
-            disk::remove_dir_all(&staged).map_err(Error::io("clear", &staged))?;
-            return Err(Error::Interrupted);
-        }
-        let next = self.beside("next");
-        disk::rename(&staged, &next).map_err(Error::io("write", &next))?;
-        self.exchange(&next)?;
-        disk::sync(self.parent()).map_err(Error::io("write", self.parent()))?;
-        self.recover()
     }
 
     fn exchange(&self, next: &Path) -> Result<(), Error> {
@@ -345,11 +333,8 @@ impl Store {
     }
 
     fn beside(&self, what: &str) -> PathBuf {
-        let name = self
-            .root
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        let name = self.root.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
         self.parent().join(format!(".{name}.{what}"))
     }
 

@@ -132,12 +132,19 @@ mod tests {
     fn with_a_block_size_it_names_what_limits_it() {
         let of = |registers, shared, threads| {
             let one = residency(registers, shared, Some(threads));
-            format!("{} {}", one.percent().unwrap(), one.limiter().unwrap_or_default())
+            format!(
+                "{} {}",
+                one.percent().unwrap(),
+                one.limiter().unwrap_or_default()
+            )
         };
         assert_eq!(of(32.0, 0.0, 256.0), "100 % ");
         assert_eq!(of(64.0, 0.0, 256.0), "50 % registers");
         assert_eq!(of(32.0, 60_000.0, 256.0), "37.5 % shared memory");
-        assert_eq!(of(64.0, 56_320.0, 256.0), "50 % registers and shared memory");
+        assert_eq!(
+            of(64.0, 56_320.0, 256.0),
+            "50 % registers and shared memory"
+        );
         assert_eq!(of(32.0, 0.0, 32.0), "50 % blocks");
         assert_eq!(of(16.0, 0.0, 768.0), "75 % threads");
     }

@@ -103,27 +103,22 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<ExitCode, Er
     if let Some((what, next)) = starts.find_map(|one| why_not_startable(&place.root, one)) {
         return Err(Error::Usage(format!("{what}\n  next: {next}")));
     }
-    match &programs[..] {
-        [base, current] => {
-            let judged = compared(arguments, &place, [base, current]);
-            let (mut outcome, ended) = answer::or_ended(judged, Origin::Measured)?;
-            outcome.programs = Some(ComparedPrograms {
-                base: ComparedProgram::from(base),
-                current: ComparedProgram::from(current),
-            });
-            if outcome.spent.is_some() {
-                outcome.wall_s = Some(started.elapsed().as_secs_f64());
-            }
-            answer::report(
-                &outcome,
-                ended,
-                arguments.format,
-                arguments.verbosity.detail(),
-                &targets,
-            )
-        }
-        programs => alone(arguments, &place, programs),
+    // There is one at least: clap requires it.
+    let base = &programs[0];
+    let Some(current) = programs.get(1) else {
+        return alone(arguments, &place, base);
+    };
+    let judged = compared(arguments, &place, [base, current]);
+    let (mut outcome, ended) = answer::or_ended(judged, Origin::Measured)?;
+    outcome.programs = Some(ComparedPrograms {
+        base: ComparedProgram::from(base),
+        current: ComparedProgram::from(current),
+    });
+    if outcome.spent.is_some() {
+        outcome.wall_s = Some(started.elapsed().as_secs_f64());
     }
+    let detail = arguments.verbosity.detail();
+    answer::report(&outcome, ended, arguments.format, detail, &targets)
 }
 
 /// Refuses names of variants and revisions in the place of files and programs. With `--nvcc` variants are
@@ -274,15 +269,8 @@ struct Content {
 }
 
 /// Measures one program, and shows its kernels.
-fn alone(
-    arguments: &CompareArgs,
-    place: &Folders,
-    programs: &[Program],
-) -> Result<ExitCode, Error> {
+fn alone(arguments: &CompareArgs, place: &Folders, program: &Program) -> Result<ExitCode, Error> {
     let format = format_without_report(arguments)?;
-    let Some(program) = programs.first() else {
-        return Err(Error::Usage("there is no program".to_owned()));
-    };
     let settings = settings(place, arguments)?;
     let measured = place.measure(&settings, program)?;
     let profile = measured.profiles.first();

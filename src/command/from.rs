@@ -14,6 +14,7 @@ use crate::process::{self, Access};
 use crate::profile::ProfileOrigin;
 use crate::report::say;
 use crate::share::{Known, Wanted, plan_sha256, read_slices, recordings_in};
+use crate::terms::joined;
 
 /// What a run knows of the slices that it had measured, besides what they say.
 #[derive(Default)]
@@ -51,8 +52,7 @@ pub(super) fn locked(folders: &[PathBuf]) -> Result<Vec<Option<File>>, Error> {
 pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, Error> {
     let folders = all(from);
     let _locked = locked(&folders)?;
-    let shown: Vec<String> = from.iter().map(|one| one.display().to_string()).collect();
-    let shown = shown.join(", ");
+    let shown = joined(from.iter().map(|one| one.display().to_string()), ", ");
     if folders.iter().any(|folder| SliceOf::is_in(folder)) {
         let source = Source::Recording(shown);
         return of_slices(judging, &folders, None, &Measured::default(), source);

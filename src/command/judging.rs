@@ -17,7 +17,7 @@ use crate::judge::{Judge, Outcome, Rules, judge, unchecked};
 use crate::measure::{BaseProject, Captures};
 use crate::process;
 use crate::report::{Target, places};
-use crate::trust::{self, Asked, Authority, Consent, Grounds};
+use crate::trust::{self, Asked, Authority, Grounds};
 
 /// The rules of a run, and what it judges by them.
 pub(super) struct Judging {
@@ -68,12 +68,6 @@ impl Judging {
             grounds.findings.extend(not_in_git(&root, own_locks(&plan)));
         }
         Judging::of(grounds, plan, bases.against)
-    }
-
-    /// By the working tree's own rules.
-    pub fn of_working_tree(plan: Selected) -> Result<Judging, Error> {
-        let grounds = trust::establish(plan.config.clone(), None, Consent::default())?;
-        Judging::of(grounds, plan, None)
     }
 
     /// By these rules.

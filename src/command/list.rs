@@ -12,7 +12,7 @@ use crate::config::{Config, Recipe, Variant};
 use crate::finding::{Error, ExitCode};
 use crate::profile::Profile;
 use crate::report::one_line;
-use crate::terms::VariantId;
+use crate::terms::{VariantId, joined};
 
 /// A variant, as it is listed.
 #[derive(Serialize)]
@@ -89,13 +89,10 @@ fn text(variants: &[Listed]) -> String {
             (one.experimental, "experimental"),
             (one.baselines.is_empty(), "no baseline"),
         ];
-        let marks: Vec<&str> = marks
-            .into_iter()
-            .filter_map(|(is, mark)| is.then_some(mark))
-            .collect();
-        let marks = match marks.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", marks.join(", ")),
+        let marks = marks.into_iter().filter(|(is, _)| *is);
+        let marks = match joined(marks.map(|(_, mark)| mark), ", ") {
+            none if none.is_empty() => none,
+            marks => format!(" ({marks})"),
         };
         text.push_str(&format!("{}{marks}\n", one.variant));
         let rows = [

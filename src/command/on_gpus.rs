@@ -102,7 +102,7 @@ impl OfGpu {
     /// The slice is reported: its folder, and what is known of it.
     pub fn end(self) -> (PathBuf, Known) {
         let record = self.whole.and_then(|whole| {
-            let sha256 = whole.end();
+            let sha256 = whole.run_file.end();
             sha256.ok_or_else(|| "its run.json is not what was written".to_owned())
         });
         let words = self.words;
@@ -114,14 +114,17 @@ impl OfGpu {
 /// how many are to be measured; `by_it`, whether the slices are judged by the archive.
 pub(super) fn slices(
     ((archive, sha256), by_it): ((&Path, &str), bool),
-    (gpus, variants): (Vec<Named>, usize),
+    (mut gpus, variants): (Vec<Named>, usize),
     folder_of: impl Fn(u32) -> PathBuf + Sync,
     resume: bool,
     detail: Detail,
 ) -> Result<Vec<OfGpu>, Error> {
-    let notes = Progress::with(detail);
-    let gpus = with_part(gpus, variants, &|text| notes.notes(text));
-    drop(notes);
+    let with_part = gpus.len().min(variants.max(1));
+    for Named { short, .. } in gpus.drain(with_part..) {
+        let measured = counted(variants, "variant is", "variants are");
+        let note = format!("{short} has no part: {measured} to be measured");
+        Progress::with(detail).notes(&note);
+    }
     let count = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
     let ended = on_each((archive, sha256), &gpus, |index, gpu, opened| {
         let slice = SlicePlace { index, count };
@@ -178,16 +181,6 @@ pub(super) fn measured(current: Config, arguments: &CheckArgs) -> Result<OnGpus,
         folders,
         sha256,
     })
-}
-
-/// The GPUs that have any variant to measure.
-fn with_part(mut gpus: Vec<Named>, variants: usize, note: &dyn Fn(&str)) -> Vec<Named> {
-    let measured = counted(variants, "variant is", "variants are");
-    let count = gpus.len().min(variants.max(1));
-    for Named { short, .. } in gpus.drain(count..) {
-        note(&format!("{short} has no part: {measured} to be measured"));
-    }
-    gpus
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::plan::SlicePlace;
 use crate::profile::Profile;
 use crate::report::{Progress, profiles_text};
 use crate::terms::{VariantId, counted};
-use crate::trust;
+use crate::trust::{self, Consent};
 use crate::verdict::Fewest;
 
 /// What was profiled.
@@ -91,7 +91,9 @@ fn rules(config: &Path, arguments: &ProfileArgs) -> Result<Judging, Error> {
     let pull_request = trust::pull_request(trusted.pull_request, variable)?;
     let is_change = pull_request.is_some() || trusted.baseline_ref.is_some();
     if !arguments.define.is_empty() || !is_change {
-        return Judging::of_working_tree(load(config, selection, &arguments.define)?);
+        let plan = load(config, selection, &arguments.define)?;
+        let grounds = trust::establish(plan.config.clone(), None, Consent::default())?;
+        return Judging::of(grounds, plan, None);
     }
     let judging = Judging::in_checkout(Config::load(config)?, trusted, None, selection)?;
     // It has no base to measure beside, and its checkout must be whole as that of a check.
@@ -173,7 +175,7 @@ fn slice(arguments: &ProfileArgs, check: &Check<'_>, output: &Path) -> Result<Ex
         output.display()
     );
     let code = measured_for_check(arguments, &text, place.count, &whole.findings)?;
-    whole.end();
+    whole.run_file.end();
     Ok(code)
 }
 
@@ -187,8 +189,10 @@ fn slices(
 ) -> Result<ExitCode, Error> {
     let detail = arguments.verbosity.detail();
     let folder_of = |index: u32| output.join(index.to_string());
-    if !arguments.resume {
-        remove_slices(output);
+    // The slices of an earlier run must not be taken for those of this one.
+    let earlier = (1..).map(folder_of).take_while(|it| SliceOf::is_in(it));
+    for folder in earlier.filter(|_| !arguments.resume) {
+        let _ = disk::remove_dir_all(folder);
     }
     let slices = on_gpus::slices(
         (archive, by_it),
@@ -212,14 +216,6 @@ fn slices(
     let code = measured_for_check(arguments, &text, 1, &findings)?;
     slices.into_iter().for_each(|slice| drop(slice.end()));
     Ok(code)
-}
-
-/// Removes the slices of an earlier run, which must not be taken for those of this one.
-fn remove_slices(output: &Path) {
-    let folders = (1_u32..).map(|index| output.join(index.to_string()));
-    for folder in folders.take_while(|folder| SliceOf::is_in(folder)) {
-        let _ = disk::remove_dir_all(folder);
-    }
 }
 
 /// Says what was measured for a check. Only that the machine failed, or left no slice, is no success: an

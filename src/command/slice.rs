@@ -47,14 +47,8 @@ pub(super) struct Whole {
     pub variants: usize,
     /// What was found.
     pub findings: Vec<Finding>,
-    run_file: RunFile,
-}
-
-impl Whole {
-    /// The slice is reported, and nobody goes on with it: the sha256 of its record.
-    pub fn end(self) -> Option<String> {
-        self.run_file.end()
-    }
+    /// Its record, by which an interrupted run would go on until the slice is reported.
+    pub run_file: RunFile,
 }
 
 /// Measures a slice into a folder.

@@ -1,6 +1,5 @@
 //! `sparsek-gate strip`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::answer::answer;
@@ -9,7 +8,7 @@ use crate::cli::StripArgs;
 use crate::finding::{Error, ExitCode};
 use crate::report::one_line;
 use crate::strip::{Stripped, strip};
-use crate::terms::joined_or;
+use crate::terms::{counted, joined_or};
 
 pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
     let _locked = from::locked(std::slice::from_ref(&arguments.from))?;
@@ -21,11 +20,11 @@ pub(super) fn run(arguments: &StripArgs) -> Result<ExitCode, Error> {
 
 fn text(arguments: &StripArgs, stripped: &Stripped) -> String {
     let to = one_line(&arguments.to.to_string_lossy());
-    let mut text = match stripped.files.as_slice() {
-        [_] => format!("stripped 1 file to {to}\n"),
-        files => format!("stripped {} files to {to}\n", files.len()),
-    };
-    let _ = writeln!(text, "  removed: {}", counts(&stripped.removed));
+    let files = counted(stripped.files.len(), "file", "files");
+    let counts = stripped.removed.iter();
+    let counts = counts.map(|(kind, count)| format!("{kind} ×{count}"));
+    let counts = joined_or("nothing", counts, ", ");
+    let mut text = format!("stripped {files} to {to}\n  removed: {counts}\n");
     for left in &stripped.not_copied {
         let _ = writeln!(
             text,
@@ -36,10 +35,4 @@ fn text(arguments: &StripArgs, stripped: &Stripped) -> String {
     }
     text.push_str("names of kernels, metrics and variants, source hashes and the arguments of programs are kept: check them before you publish\n");
     text
-}
-
-fn counts(removed: &BTreeMap<&'static str, u64>) -> String {
-    let counts = removed.iter();
-    let counts = counts.map(|(kind, count)| format!("{kind} ×{count}"));
-    joined_or("nothing", counts, ", ")
 }

@@ -13,7 +13,7 @@ use crate::config::{Accept, Config, Recipe, Variant};
 use crate::device::Gpu;
 use crate::finding::{Error, ExitCode};
 use crate::process;
-use crate::terms::counted;
+use crate::terms::{counted, joined};
 use crate::trust::unowned;
 
 /// Examines the machine.
@@ -70,18 +70,12 @@ fn environment(config: &Config) -> Check {
     const WHAT: &str = "environment";
     let names = format!("programs get {}", process::passed().join(", "));
     let named = config.env_pass.iter();
-    let credentials: Vec<&str> = named
-        .map(String::as_str)
-        .filter(|name| process::is_credential(name))
-        .collect();
-    match credentials.is_empty() {
-        true => Check::ok(WHAT, names),
-        false => Check::warn(
+    let credentials = named.filter(|name| process::is_credential(name));
+    match joined(credentials, ", ").as_str() {
+        "" => Check::ok(WHAT, names),
+        credentials => Check::warn(
             WHAT,
-            format!(
-                "{names}; by their names, these hold credentials: {}",
-                credentials.join(", ")
-            ),
+            format!("{names}; by their names, these hold credentials: {credentials}"),
             "remove them from `env_pass`: programs under test are code of the change",
         ),
     }

@@ -1,6 +1,7 @@
 //! Git's own configuration where it leads into the working tree: a file there belongs to the change
 //! under review.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::call::{git, git_bytes};
@@ -27,14 +28,10 @@ pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
     let listing = git_bytes(&top, &["config", "--list", "--show-origin", "-z"])?;
     let listing = String::from_utf8_lossy(&listing);
     let mut words = listing.split_terminator('\0');
-    let mut known: Vec<(String, bool)> = Vec::new();
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
     let mut is_tracked = |path: &str| {
-        if let Some((_, answer)) = known.iter().find(|(known, _)| known == path) {
-            return *answer;
-        }
-        let answer = in_tree(&top, path) || named_in_tree(&top, path);
-        known.push((path.to_owned(), answer));
-        answer
+        let asked = || in_tree(&top, path) || named_in_tree(&top, path);
+        *known.entry(path.to_owned()).or_insert_with(asked)
     };
     // `ORIGIN NUL KEY LF VALUE NUL`
     while let (Some(origin), Some(entry)) = (words.next(), words.next()) {

@@ -43,7 +43,13 @@ pub fn files_at(
             _ => wanted.push(entry),
         }
     }
-    let contents = blobs(root, wanted.iter().map(|entry| entry.object))?;
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    let asked = wanted.iter().map(|entry| format!("{}\n", entry.object));
+    let batch = ["cat-file", "--batch"];
+    let answer = Git::here().answer(root, &batch, asked.collect(), &[])?;
+    let contents = printed::contents(&answer, wanted.len())?;
     for (wanted, content) in wanted.into_iter().zip(contents) {
         let content = content.ok_or_else(|| format!("git cannot read {}", wanted.object))?;
         let entry = match wanted.kind {
@@ -84,20 +90,6 @@ fn readable(listing: &[u8]) -> String {
         text.extend(numbers);
     }
     text
-}
-
-/// The contents of blobs, in one run of git; `None` for one that the clone lacks.
-fn blobs<'a>(
-    root: &Path,
-    objects: impl Iterator<Item = &'a str>,
-) -> Result<Vec<Option<Vec<u8>>>, String> {
-    let asked: String = objects.map(|object| format!("{object}\n")).collect();
-    let count = asked.lines().count();
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let answer = Git::here().answer(root, &["cat-file", "--batch"], asked, &[])?;
-    printed::contents(&answer, count)
 }
 
 /// The files that git tracks or does not ignore, by their paths from `top`, the folder of the working

@@ -239,16 +239,6 @@ impl Invocation {
         Ok(finished)
     }
 
-    /// Its argv, with a program that is named by a path below the folder that it runs in: duct takes such a
-    /// path from the folder of this process.
-    fn in_its_folder(&self) -> Vec<String> {
-        let mut argv = self.argv.clone();
-        if let Some(program) = argv.first_mut().filter(|program| program.contains('/')) {
-            *program = self.dir.join(&*program).to_string_lossy().into_owned();
-        }
-        argv
-    }
-
     /// Starts the program.
     ///
     /// # Errors
@@ -256,12 +246,16 @@ impl Invocation {
     pub fn start(&self) -> io::Result<Running> {
         let mark = new_mark(&self.env);
         let env = environment_of(inherited(), &[], &self.env, &mark);
-        let program = program(&self.in_its_folder(), &self.dir, env)?;
-        let (stdout, stderr) = (created(&self.stdout)?, self.stderr != self.stdout);
-        let outputs = match stderr {
-            true => vec![stdout, created(&self.stderr)?],
-            false => vec![stdout],
-        };
+        let mut argv = self.argv.clone();
+        // duct takes a path from the folder of this process, and it is meant from that of the program.
+        if let Some(program) = argv.first_mut().filter(|program| program.contains('/')) {
+            *program = self.dir.join(&*program).to_string_lossy().into_owned();
+        }
+        let program = program(&argv, &self.dir, env)?;
+        let mut outputs = vec![created(&self.stdout)?];
+        if self.stderr != self.stdout {
+            outputs.push(created(&self.stderr)?);
+        }
         // What is added last acts first: standard error must follow a redirected standard output.
         let redirected = match outputs.get(1) {
             Some(stderr) => program.stderr_file(stderr.try_clone()?),
