@@ -24,7 +24,7 @@ pub fn merge(profiles: Vec<Profile>) -> Result<Profile, String> {
                 merged.variant
             ));
         }
-        join_provenance(&mut merged.provenance, profile.provenance)?;
+        join_provenance(&mut merged.provenance, profile.provenance);
         join_samples(&mut merged, profile.kernels)?;
     }
     Ok(merged)
@@ -61,12 +61,9 @@ fn mergeable(one: &Profile, other: &Profile) -> Vec<String> {
 }
 
 /// Of both. A version that one of them does not state is not known.
-fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String> {
+fn join_provenance(one: &mut Provenance, other: Provenance) {
     one.created = one.created.clone().max(other.created);
-    one.processes = one
-        .processes
-        .checked_add(other.processes)
-        .ok_or_else(|| "the profiles have too many processes".to_owned())?;
+    one.processes = one.processes.saturating_add(other.processes);
     one.captures.extend(other.captures);
     one.verified_before = one.verified_before.take().or(other.verified_before);
     if one.launch_list != other.launch_list {
@@ -91,7 +88,6 @@ fn join_provenance(one: &mut Provenance, other: Provenance) -> Result<(), String
             one.pins.push(pin);
         }
     }
-    Ok(())
 }
 
 /// The provenance names the captures of both by now, in the order of the samples.
