@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::code_table;
 use super::print::{cut_middle, one_line};
 use super::rows::{counts, headline, several_kernels, several_shapes};
-use super::weight::badness;
 use crate::binary::static_rank;
 use crate::finding::{Code, Compared, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Mode, Outcome, VariantReport};
@@ -88,7 +87,11 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
             static_rank(&one.one.metric),
         )
     };
-    let size = |one: &Judged<'_>| badness(one.one);
+    let size = |one: &Judged<'_>| {
+        let change = one.one.change.map_or(0.0, |change| change.size());
+        let threshold = one.one.threshold.map_or(1.0, f64::abs);
+        change / threshold.max(f64::MIN_POSITIVE)
+    };
     let mut all: Vec<_> = all.into_iter().map(|one| (rank(&one), one)).collect();
     all.sort_by(|(a_rank, a), (b_rank, b)| a_rank.cmp(b_rank).then(size(b).total_cmp(&size(a))));
     all.into_iter().map(|(_, one)| one).collect()
