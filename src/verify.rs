@@ -176,6 +176,12 @@ pub fn why_not_startable(root: &Path, program: &str) -> Option<(String, String)>
     Some((what, next))
 }
 
+/// The finding that a program of a variant cannot be started, because there is none.
+pub fn missing_program(root: &Path, variant: &Variant, program: &str) -> Option<Finding> {
+    let (what, next) = why_not_startable(root, program)?;
+    Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
+}
+
 /// What the verifying run is given.
 pub(crate) fn verify_given<'a>(
     variant: &Variant,

@@ -20,7 +20,10 @@ fn project(config: &[u8]) -> Project {
     project.write("k.py", "pass\n");
     project.write("bench.sh", "true\n");
     project.write("stored.json", "{ \"schema\": 3 }");
-    project.write("old.json", "{ \"schema\": 1, \"meaning\": \"passed\" }");
+    project.write(
+        "old.json",
+        "{ \"schema\": 1, \"exit_code\": 0, \"meaning\": \"passed\" }",
+    );
     project.write("cut.json", "{ \"schema\": 1,\n  \"meaning\": \"pas");
     project.write("below/empty", "");
     project.write("old/profiles/empty", "");

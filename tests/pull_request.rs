@@ -320,7 +320,7 @@ expect = ["bsr_gemm_occupancy"]\n | expect = ["bsr_gemm_occupancy"]\nenv = { LD_
 const WEAKENED_BEYOND: &str = r#"
 counter = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" | counter = "sm__cycles_active.max" | changes `metric.sm_active.counter` from "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" to "sm__cycles_active.max"
 counter = "gpu__time_duration.sum"\n | counter = "gpu__time_duration.sum"\nlevel = "record"\n | sets `metric.duration.level` to "record"
-[metric.tensor_core] | [metric.tensor_cores] | `tensor_core` is no longer judged
+[metric.tensor_core] | [metric.tensor_cores] | no longer judges `tensor_core`
 expect = ["bsr_gemm_cp_async"]\n | expect = ["bsr_gemm_cp_async"]\nexperimental = true\n | sets `suite.bsr_gemm.variant.cp_async.experimental` to true
 immutable = true\n | | no longer sets `suite.bsr_gemm.variant.baseline.immutable`
 kernels = "regex:^bsr_gemm_" | kernels = "regex:bsr_gemm_" | `suite.bsr_gemm.kernels`

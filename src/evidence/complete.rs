@@ -197,16 +197,11 @@ pub(crate) fn why_not_measured(
             metric.counter
         ));
     }
-    if let Some(wrong) = wrong(metric, profile, series) {
-        return Some(wrong);
-    }
-    let of_others = profile.launches_of(kernel, definition.phase);
-    if launches < of_others {
-        return Some(format!(
-            "it has {launches} launches, but other metrics have {of_others}"
-        ));
-    }
-    None
+    wrong(metric, profile, series).or_else(|| {
+        let of_others = profile.launches_of(kernel, definition.phase);
+        (launches < of_others)
+            .then(|| format!("it has {launches} launches, but other metrics have {of_others}"))
+    })
 }
 
 /// The values that launches have.
@@ -410,15 +405,14 @@ pub fn incomplete_compiled(variant: &Variant, profile: &Profile) -> Vec<Finding>
 
 /// That the static gate has no kernel to judge.
 fn none_selected(variant: &Variant, profile: &Profile) -> Finding {
-    let message = match profile.provenance.unselected.as_slice() {
-        [] => {
-            let message = "the compiled program has no kernel";
-            let next = "name a source that defines a `__global__` function; a template that nothing instantiates is none";
-            return Finding::deny(Code::KernelMissing, &variant.id, message, next);
-        }
-        names => selects_none(variant, "the compiled kernels", names),
-    };
-    Finding::of(Code::KernelMissing, &variant.id, message)
+    let (code, names) = (Code::KernelMissing, &profile.provenance.unselected);
+    if names.is_empty() {
+        let message = "the compiled program has no kernel";
+        let next = "name a source that defines a `__global__` function; a template that nothing instantiates is none";
+        return Finding::deny(code, &variant.id, message, next);
+    }
+    let message = selects_none(variant, "the compiled kernels", names);
+    Finding::of(code, &variant.id, message)
 }
 
 fn not_known(variant: &Variant, metric: &Metric, kernel: &str) -> Finding {

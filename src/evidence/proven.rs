@@ -26,13 +26,9 @@ pub fn numbers_unchecked(
             reference.checked_processes(),
             reference.provenance.captures.len()
         );
-        match current.provenance.origin {
-            ProfileOrigin::Imported => {
-                let id = &variant.id;
-                let next = import_again(current).unwrap_or_else(|| format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with a lock of an import: sparsek-gate baseline --lock --accept-imported --reason '...' {id}"));
-                Finding::deny(Code::NumbersUnchecked, id, message, next)
-            }
-            _ => Finding::of(Code::NumbersUnchecked, &variant.id, message),
-        }
+        let (id, is_imported) = (&variant.id, current.provenance.origin == ProfileOrigin::Imported);
+        let measure = || format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with a lock of an import: sparsek-gate baseline --lock --accept-imported --reason '...' {id}");
+        let next = is_imported.then(|| import_again(current).unwrap_or_else(measure));
+        Finding::of(Code::NumbersUnchecked, id, message).or_next(next)
     })
 }

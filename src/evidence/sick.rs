@@ -11,7 +11,7 @@ use crate::config::Variant;
 use crate::device::{Faults, Slowdown, State};
 use crate::finding::{Code, Finding};
 use crate::profile::Profile;
-use crate::terms::{VariantId, joined};
+use crate::terms::{VariantId, counted, joined};
 use crate::verdict::Change;
 
 /// Xid errors that a defect of the hardware causes, with what they mean. Those that a program or the
@@ -85,11 +85,9 @@ impl Symptom {
                 Some(meaning) => format!("Xid {xid} ({meaning})"),
                 None => format!("Xid {xid}"),
             },
-            Symptom::UncorrectedErrors { errors: 1 } => {
-                "1 memory error could not be corrected".to_owned()
-            }
             Symptom::UncorrectedErrors { errors } => {
-                format!("{errors} memory errors could not be corrected")
+                let errors = counted(*errors as usize, "memory error", "memory errors");
+                format!("{errors} could not be corrected")
             }
             Symptom::Lost { cause } => format!("the driver lost it ({cause})"),
             Symptom::Throttling { variant, reasons } => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::call::git;
+use crate::disk::leads_to;
 use crate::terms::nearest;
 
 /// The commit, with `+dirty` where tracked files differ from it; `None` outside a repository.
@@ -161,7 +162,7 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
 /// The repository that a folder is in.
 #[derive(Clone, Debug)]
 pub struct Repository {
-    /// The folder of its working tree.
+    /// The folder of its working tree, without links.
     pub top: PathBuf,
     /// The folder of its history.
     pub history: PathBuf,
@@ -198,7 +199,7 @@ fn asked(folder: &Path) -> Result<Repository, String> {
     // The last option prints nothing where no repository contains this one.
     match answer.lines().collect::<Vec<_>>()[..] {
         [top, history, common, ref around @ ..] => Ok(Repository {
-            top: PathBuf::from(top),
+            top: leads_to(Path::new(top)),
             history: PathBuf::from(history),
             // It is as seen from the folder.
             common: folder.join(common),

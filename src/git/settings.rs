@@ -24,7 +24,6 @@ const PROGRAMS: [&str; 11] = words(
 /// Git's complaint.
 pub fn settings_from_tree(root: &Path) -> Result<Option<String>, String> {
     let top = repository(root)?.top;
-    let top = top.canonicalize().unwrap_or(top);
     let listing = git_bytes(&top, &["config", "--list", "--show-origin", "-z"])?;
     let listing = String::from_utf8_lossy(&listing);
     let mut words = listing.split_terminator('\0');

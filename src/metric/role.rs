@@ -131,7 +131,6 @@ roles! {
     /// Share of the time of active warps in which they wait for a matrix product of their warp group,
     /// in percent.
     WgmmaStall = "smsp__warp_issue_stalled_gmma_per_warp_active.pct",
-    /// Cycles between two samples of a scheduler.
 
     /// Registers of a thread.
     RegistersPerThread = "launch__registers_per_thread",

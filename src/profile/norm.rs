@@ -1,8 +1,6 @@
 //! `<variant>.norm.txt`: the values, for people to review.
 
-use std::collections::BTreeMap;
-
-use super::{KernelProfile, Profile, Series, TOTAL};
+use super::{KernelProfile, Profile, TOTAL};
 
 /// One `name: value` a line, sorted, two decimals. With several kernels the names are
 /// `kernel/name`, and `kernel[grid x block]/name` where one kernel is launched in several shapes.
@@ -18,7 +16,8 @@ pub fn norm_text(profile: &Profile) -> Option<String> {
         }
         lines.extend(shared_memory(&prefix, kernel));
     }
-    for (alias, series) in total(profile) {
+    let total = total(profile);
+    for (alias, series) in total.iter().flat_map(|total| &total.metrics) {
         lines.push(format!("{TOTAL}/{alias}: {:.2}\n", series.value?));
     }
     lines.sort();
@@ -34,16 +33,12 @@ fn shared_memory(prefix: &str, kernel: &KernelProfile) -> Option<String> {
 }
 
 /// The durations of all kernels together; none where they are not known.
-fn total(profile: &Profile) -> BTreeMap<String, Series> {
+fn total(profile: &Profile) -> Vec<KernelProfile> {
     if profile.kernels.len() == 1 && profile.provenance.as_it_runs {
-        return BTreeMap::new();
+        return Vec::new();
     }
-    let mut total = profile
-        .of_total(|_| None)
-        .map_or_else(|_| Vec::new(), |total| total.kernels);
-    total
-        .pop()
-        .map_or_else(BTreeMap::new, |total| total.metrics)
+    let total = profile.of_total(|_| None);
+    total.map_or_else(|_| Vec::new(), |total| total.kernels)
 }
 
 fn prefix(profile: &Profile, kernel: &KernelProfile) -> String {

@@ -22,12 +22,15 @@ impl Profile {
         &self,
         launches: impl Fn(&KernelProfile) -> Option<f64>,
     ) -> Result<Profile, String> {
-        let kernels = self.kernels.iter().zip(self.counts()?);
-        let counts: Vec<Option<f64>> = kernels
-            .map(|(kernel, count)| count.or_else(|| launches(kernel)))
-            .collect();
+        // Where all launches were timed, no list counts them.
+        let counts: Vec<Option<f64>> = match self.provenance.as_it_runs {
+            true => self.kernels.iter().map(launches).collect(),
+            false => self.launches_of_each()?.into_iter().map(Some).collect(),
+        };
         let machines = self.machines(Phase::Timing);
-        let steps = self.steps();
+        let list = self.provenance.launch_list.as_ref();
+        let steps = list.and_then(|list| list.steps);
+        let steps = steps.map_or(1.0, |steps| f64::from(steps.max(1)));
         let mut metrics = std::collections::BTreeMap::new();
         for alias in self.durations() {
             let mut samples = Vec::new();
@@ -51,12 +54,10 @@ impl Profile {
         })
     }
 
-    /// The share of each kernel in the total of a duration, in percent, in the order of the kernels. Empty
-    /// where there is no total.
+    /// The share of each kernel in the total of a duration of the launches that were timed, in percent, in the
+    /// order of the kernels. Empty where there is no total.
     pub fn shares_of_total(&self, alias: &str) -> Vec<f64> {
-        let Ok(counts) = self.counts() else {
-            return Vec::new();
-        };
+        let counts = vec![None; self.kernels.len()];
         let processes = self.machines(Phase::Timing).len();
         let mut sums = vec![0.0; self.kernels.len()];
         for process in 0..processes {
@@ -79,21 +80,6 @@ impl Profile {
                 metric.phase == Phase::Timing && Role::of(&metric.counter) == Some(Role::Duration)
             })
             .map(|(alias, _)| alias)
-    }
-
-    /// The number of steps that `{launches}` stated; 1 where the program decides that itself.
-    fn steps(&self) -> f64 {
-        let list = self.provenance.launch_list.as_ref();
-        let steps = list.and_then(|list| list.steps);
-        steps.map_or(1.0, |steps| f64::from(steps.max(1)))
-    }
-
-    /// How often each kernel is launched in a process; `None` where all launches were timed.
-    fn counts(&self) -> Result<Vec<Option<f64>>, String> {
-        match self.provenance.as_it_runs {
-            true => Ok(vec![None; self.kernels.len()]),
-            false => Ok(self.launches_of_each()?.into_iter().map(Some).collect()),
-        }
     }
 
     /// How often a kernel is launched in each of the processes that were timed.

@@ -5,8 +5,8 @@
 
 use super::concern::{Concern, shortened, worst_first};
 use super::print::{clean, one_line};
-use super::screen::first_line;
-use crate::finding::{ExitCode, Severity};
+use super::screen::{first_line, no_verdict};
+use crate::finding::Severity;
 use crate::judge::Outcome;
 use crate::terms::more;
 
@@ -24,13 +24,10 @@ pub(super) fn render(outcome: &Outcome) -> String {
         .iter()
         .partition(|concern| concern.finding.severity == Severity::Deny);
     // The reason why there is no verdict is one of the errors.
-    let mut errors: Vec<String> = Vec::new();
-    if let Some(ended) = &outcome.ended {
-        errors.push(command("error", "the run ended", None, &ended.message));
-    } else if denied.is_empty() && outcome.exit_code() != ExitCode::Pass {
-        errors.push(command("error", "sparsek-gate", None, &first_line(outcome)));
-    }
-    errors.extend(denied.iter().map(|concern| annotation("error", concern)));
+    let of_run = no_verdict(outcome);
+    let of_run = of_run.map(|(_, why)| command("error", "sparsek-gate", None, &why));
+    let denied = denied.iter().map(|concern| annotation("error", concern));
+    let errors: Vec<String> = of_run.into_iter().chain(denied).collect();
     let warnings: Vec<String> = warned
         .iter()
         .map(|concern| annotation("warning", concern))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::concern::{Concern, worst_first};
 use super::print::one_line;
-use super::screen::first_line;
+use super::screen::no_verdict;
 use crate::config::FILE_NAME;
 use crate::files::pretty_json;
 use crate::finding::{ExitCode, Finding, Severity};
@@ -38,14 +38,7 @@ pub(super) fn render(outcome: &Outcome) -> String {
 
 /// Why there is no verdict, where no finding states it.
 fn of_run(outcome: &Outcome) -> Option<Issue> {
-    let denied = outcome.findings.iter().any(Finding::denies);
-    let (check_name, description) = match &outcome.ended {
-        Some(ended) => ("ended", format!("the run ended: {}", ended.message)),
-        None if !denied && outcome.exit_code() != ExitCode::Pass => {
-            ("not-judged", first_line(outcome))
-        }
-        None => return None,
-    };
+    let (check_name, description) = no_verdict(outcome)?;
     Some(Issue {
         description: one_line(&description),
         check_name,

@@ -11,8 +11,8 @@ use super::concern::{Places, shortened};
 use super::plot::{PLOT_STYLE, THEME, troubled};
 use super::print::{clean, one_line};
 use super::rows::{
-    Row, causes_and_drift, class, columns, counts_of, head, left_out, mark, provenance,
-    several_kernels, several_shapes, shown, title,
+    Row, causes_and_drift, columns, counts_of, head, left_out, look, provenance, several_kernels,
+    several_shapes, shown, title,
 };
 use super::screen::first_line;
 use super::weight::{by_origin, groups};
@@ -151,10 +151,10 @@ fn times(outcome: &Outcome) -> Markup {
                         thead { tr { @for name in ["variant", "change", "before", "now", "fails beyond", ""] { th scope="col" { (name) } } } }
                         tbody {
                             @for (report, verdict, row) in rows.iter().take(TIMES) {
-                                tr class=(class(*verdict)) {
+                                tr class=(look(*verdict).class) {
                                     td class="name" { (name(&one_line(&report.variant.to_string()))) @if several_kernels(report) { " " (name(&one_line(&row.kernel))) } }
                                     @for cell in [&row.change, &row.reference, &row.current, &row.threshold] { td { (one_line(cell)) } }
-                                    td { (mark(*verdict)) }
+                                    td { (look(*verdict).mark) }
                                 }
                             }
                         }
@@ -241,9 +241,9 @@ fn variants(outcome: &Outcome) -> Markup {
             h2 { "Variants " span class="quiet" { (reports.len()) } }
             @if reports.is_empty() { p class="quiet" { "No variant was judged." } }
             @for (at, (worst, report)) in reports.into_iter().enumerate() {
-                @let opens = at < IN_FULL && matches!(class(worst), "bad" | "open");
+                @let opens = at < IN_FULL && matches!(look(worst).class, "bad" | "open");
                 details class="box" open[opens] {
-                    summary { h3 { (name(&one_line(&title(report)))) } " " span class=(class(worst)) { (mark(worst)) " " (counts_of(report)) } }
+                    summary { h3 { (name(&one_line(&title(report)))) } " " span class=(look(worst).class) { (look(worst).mark) " " (counts_of(report)) } }
                     p class="quiet" { (one_line(&provenance(report))) }
                     (table(report, &mut room))
                     ul class="quiet" {
@@ -271,7 +271,7 @@ fn table(report: &VariantReport, room: &mut usize) -> Markup {
                     thead { tr { @for name in columns(report, kernels) { th scope="col" { (name) } } } }
                     tbody {
                         @for comparison in &comparisons {
-                            tr class=(class(comparison.verdict)) {
+                            tr class=(look(comparison.verdict).class) {
                                 @for cell in Row::of(comparison, &shapes).cells(kernels) { td { (one_line(&cell)) } }
                             }
                         }

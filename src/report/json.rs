@@ -68,8 +68,8 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     #[serde(expecting = "an outcome")]
     struct Head {
         schema: u32,
-        exit_code: Option<u8>,
-        meaning: Option<String>,
+        exit_code: u8,
+        meaning: String,
     }
     let refused = |cause: String| Error::input(path.to_path_buf(), cause);
     let no_outcome = |cause: String| {
@@ -81,9 +81,6 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     // PowerShell writes what it redirects with a mark, or as UTF-16.
     let text = &*csv::utf8(text);
     let head: Head = json(text).map_err(no_outcome)?;
-    if head.meaning.is_none() {
-        return Err(no_outcome("it states no `meaning`".to_owned()));
-    }
     if head.schema != Outcome::SCHEMA {
         return Err(refused(format!(
             "its schema is {}, but this version reads schema {}: render it with the sparsek-gate that wrote it, or run the check again",
@@ -93,37 +90,17 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Outcome, Error> {
     }
     let outcome: Outcome = json(text)
         .map_err(|error| refused(format!("it is not a complete outcome, but edited: {error}")))?;
-    if let Some(cause) = unlike_its_findings(&outcome) {
+    if let Some(cause) = contradiction(&outcome, (head.exit_code, &head.meaning)) {
         return Err(refused(format!(
-            "it contradicts itself: {cause}: the file was edited or cut"
+            "it contradicts itself: {cause}: the file was edited or cut; copy that of the check again"
         )));
-    }
-    let code = outcome.exit_code();
-    let states = (head.exit_code, head.meaning.as_deref());
-    if states != (Some(code as u8), Some(code.meaning())) {
-        let shown = |code: Option<u8>, meaning: &str| match code {
-            Some(code) => format!("exit code {code} ({meaning})"),
-            None => "no exit code".to_owned(),
-        };
-        return Err(refused(format!(
-            "it contradicts itself: it states {}, but its findings give {}: the file was edited or cut; copy that of the check again",
-            shown(states.0, states.1.unwrap_or("no meaning")),
-            shown(Some(code as u8), code.meaning())
-        )));
-    }
-    if outcome
-        .ended
-        .as_ref()
-        .is_some_and(|ended| code as u8 != ended.exit_code)
-    {
-        return Err(refused("no run ends with its exit code".to_owned()));
     }
     Ok(outcome)
 }
 
-/// What is wrong with the findings, if a comparison is worse and none says so, or if one has a
-/// severity that its code never has.
-fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
+/// What is wrong, if a finding has a severity that its code never has, if a comparison is worse and no
+/// finding says so, or if the exit code, here with its meaning, is another one.
+fn contradiction(outcome: &Outcome, stated: (u8, &str)) -> Option<String> {
     let wrong = outcome.findings.iter().find(|finding| {
         matches!(
             (finding.code.reported(), finding.severity),
@@ -140,7 +117,7 @@ fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
     let worse = outcome.findings.iter().filter(|one| one.says_worse());
     let said = worse.filter_map(|one| Some((one.variant.as_ref()?, one.metric.as_deref()?)));
     let said: BTreeSet<(&VariantId, &str)> = said.collect();
-    outcome.variants.iter().find_map(|report| {
+    let silent = outcome.variants.iter().find_map(|report| {
         let says = |metric: &str| said.contains(&(&report.variant, metric));
         let mut worse = report
             .comparisons
@@ -151,6 +128,14 @@ fn unlike_its_findings(outcome: &Outcome) -> Option<String> {
             "`{}` of {} regressed, and no finding says so",
             silent.metric, report.variant
         ))
+    });
+    let code = outcome.exit_code();
+    let ended = outcome.ended.as_ref();
+    let is_other = stated != (code as u8, code.meaning())
+        || ended.is_some_and(|ended| ended.exit_code != code as u8);
+    silent.or_else(|| {
+        let (code, meaning) = stated;
+        is_other.then(|| format!("it states exit code {code} ({meaning}), which is not what its findings and its end give"))
     })
 }
 

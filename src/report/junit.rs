@@ -11,7 +11,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::print::{clean, one_line};
 use super::rows::{Row, origin, provenance, several_shapes, title};
-use super::screen::first_line;
+use super::screen::{first_line, no_verdict};
 use super::weight::rank;
 use crate::finding::{Compared, ExitCode, Finding};
 use crate::judge::{Comparison, Mode, Outcome, VariantReport};
@@ -70,22 +70,12 @@ pub(super) fn render(outcome: &Outcome) -> String {
 
 fn suites(outcome: &Outcome) -> Vec<Suite> {
     let mut left: Vec<&Finding> = Vec::new();
-    let mut suites: Vec<Suite> = outcome
-        .variants
-        .iter()
-        .map(|report| Suite {
-            name: title(report),
-            properties: vec![
-                ("origin", origin(outcome)),
-                ("tier", report.tier.to_string()),
-                ("compared", provenance(report)),
-            ],
-            cases: Vec::new(),
-        })
-        .collect();
     let mut of_comparison = attached(outcome, &mut left);
+    let mut suites = Vec::new();
+    let mut of_variant: HashMap<Option<&VariantId>, usize> = HashMap::new();
     for (at, report) in outcome.variants.iter().enumerate() {
         let shapes = several_shapes(report);
+        let mut cases = Vec::new();
         for comparison in &report.comparisons {
             let findings = of_comparison.remove(&report.compared(comparison));
             let findings = findings.unwrap_or_default();
@@ -94,28 +84,28 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
                 continue;
             }
             let row = Row::of(comparison, &shapes);
-            suites[at]
-                .cases
-                .push(case(report, comparison, row, &findings));
+            cases.push(case(report, comparison, row, &findings));
         }
+        of_variant.entry(Some(&report.variant)).or_insert(at);
+        suites.push(Suite {
+            name: title(report),
+            properties: vec![
+                ("origin", origin(outcome)),
+                ("tier", report.tier.to_string()),
+                ("compared", provenance(report)),
+            ],
+            cases,
+        });
     }
-    let mut of_variant: HashMap<&VariantId, usize> = HashMap::new();
-    let mut of_name: HashMap<String, usize> = HashMap::new();
-    for (at, report) in outcome.variants.iter().enumerate() {
-        of_variant.entry(&report.variant).or_insert(at);
-        of_name.entry(suites[at].name.clone()).or_insert(at);
-    }
+    let other = |name: String, cases: Vec<Case>| Suite {
+        name,
+        properties: vec![("origin", origin(outcome))],
+        cases,
+    };
     for finding in left {
-        let name = finding.subject();
-        let at = finding.variant.as_ref().and_then(|id| of_variant.get(id));
-        let at = at.or_else(|| of_name.get(&name)).copied();
-        let at = at.unwrap_or_else(|| {
-            of_name.insert(name.clone(), suites.len());
-            suites.push(Suite {
-                name,
-                properties: vec![("origin", origin(outcome))],
-                cases: Vec::new(),
-            });
+        let at = of_variant.entry(finding.variant.as_ref());
+        let at = *at.or_insert_with(|| {
+            suites.push(other(finding.subject(), Vec::new()));
             suites.len() - 1
         });
         suites[at].cases.push(Case {
@@ -126,45 +116,24 @@ fn suites(outcome: &Outcome) -> Vec<Suite> {
             result: answer(&[finding]),
         });
     }
-    suites.extend(of_run(outcome, &suites));
-    suites.extend(outcome.same_programs.iter().map(|same| Suite {
-        name: same.variant.to_string(),
-        properties: vec![("origin", origin(outcome))],
-        cases: vec![Case {
-            name: "same-program".to_owned(),
-            result: Answer::Skipped(format!(
-                "its program is that of the base {}, byte for byte: not measured",
-                same.base
-            )),
-        }],
+    suites.extend(no_verdict(outcome).map(|(name, text)| {
+        let problem = Problem {
+            kind: outcome.exit_code().meaning().to_owned(),
+            message: text.lines().next().unwrap_or_default().to_owned(),
+            text,
+        };
+        let (name, result) = (name.to_owned(), Answer::Error(problem));
+        other("sparsek-gate".to_owned(), vec![Case { name, result }])
+    }));
+    suites.extend(outcome.same_programs.iter().map(|same| {
+        let (variant, name) = (same.variant.to_string(), "same-program".to_owned());
+        let result = Answer::Skipped(format!(
+            "its program is that of the base {}, byte for byte: not measured",
+            same.base
+        ));
+        other(variant, vec![Case { name, result }])
     }));
     suites
-}
-
-/// A case for what no other case states: that the run ended, or that nothing was judged.
-fn of_run(outcome: &Outcome, suites: &[Suite]) -> Option<Suite> {
-    let fails = suites
-        .iter()
-        .any(|suite| suite.count(|answer| answer.failed() || answer.erred()) > 0);
-    let (name, text) = match &outcome.ended {
-        Some(ended) => ("the run ended", ended.message.clone()),
-        None if !fails && outcome.exit_code() != ExitCode::Pass => {
-            ("not judged", first_line(outcome))
-        }
-        None => return None,
-    };
-    Some(Suite {
-        name: "sparsek-gate".to_owned(),
-        properties: vec![("origin", origin(outcome))],
-        cases: vec![Case {
-            name: name.to_owned(),
-            result: Answer::Error(Problem {
-                kind: outcome.exit_code().meaning().to_owned(),
-                message: text.lines().next().unwrap_or_default().to_owned(),
-                text,
-            }),
-        }],
-    })
 }
 
 /// Findings by the comparison that they are about; the others are left.
@@ -259,10 +228,6 @@ impl Answer {
         matches!(self, Answer::Error(_))
     }
 
-    fn skipped(&self) -> bool {
-        matches!(self, Answer::Skipped(_))
-    }
-
     /// Without any white space besides: the schema allows none in an element without content.
     fn xml(&self) -> Markup {
         html! {
@@ -302,7 +267,7 @@ impl Suite {
         let name = one_line(&self.name);
         html! {
             testsuite name=(name) tests=(self.cases.len()) failures=(self.count(Answer::failed))
-                errors=(self.count(Answer::erred)) skipped=(self.count(Answer::skipped)) {
+                errors=(self.count(Answer::erred)) skipped=(self.count(|answer| matches!(answer, Answer::Skipped(_)))) {
                 "\n  " properties {
                     @for (key, value) in &self.properties {
                         "\n    " property name=(key) value=(one_line(value)) {}

@@ -243,10 +243,19 @@ pub(super) fn verdict_word(verdict: Option<Verdict>) -> &'static str {
     verdict.map_or("recorded", Verdict::as_str)
 }
 
-/// The class and the colour of a verdict, and a mark beside the word, for readers who do not see the
-/// colour. What is recorded only is quiet.
-fn look(verdict: Option<Verdict>) -> (&'static str, Option<AnsiColor>, &'static str) {
-    match verdict {
+/// What a verdict looks like.
+pub(super) struct Look {
+    /// The class that colours it.
+    pub class: &'static str,
+    /// Its colour on a terminal.
+    pub color: Option<AnsiColor>,
+    /// A mark beside the word, for readers who do not see the colour.
+    pub mark: &'static str,
+}
+
+/// What is recorded only is quiet.
+pub(super) fn look(verdict: Option<Verdict>) -> Look {
+    let (class, color, mark) = match verdict {
         Some(Verdict::Regressed) => ("bad", Some(AnsiColor::Red), "✕"),
         Some(Verdict::NotMeasured | Verdict::Inconclusive) => {
             ("open", Some(AnsiColor::Yellow), "?")
@@ -254,22 +263,8 @@ fn look(verdict: Option<Verdict>) -> (&'static str, Option<AnsiColor>, &'static 
         Some(Verdict::Improved) => ("good", Some(AnsiColor::Green), "▲"),
         Some(Verdict::Pass) => ("plain", None, "✓"),
         None => ("quiet", None, ""),
-    }
-}
-
-/// The class that colours a verdict.
-pub(super) fn class(verdict: Option<Verdict>) -> &'static str {
-    look(verdict).0
-}
-
-/// The colour of a verdict on a terminal.
-pub(super) fn color(verdict: Verdict) -> Option<AnsiColor> {
-    look(Some(verdict)).1
-}
-
-/// A mark beside the word of a verdict.
-pub(super) fn mark(verdict: Option<Verdict>) -> &'static str {
-    look(verdict).2
+    };
+    Look { class, color, mark }
 }
 
 /// Whether the kernel column is needed: without it, rows of several kernels look alike.
@@ -290,7 +285,7 @@ pub(super) fn headline(outcome: &Outcome) -> String {
     format!(
         "{word}: {} ({}), exit code {}",
         reason(outcome).unwrap_or_else(|| code.meaning().to_owned()),
-        counts(outcome).join(", "),
+        counts(outcome),
         code as u8
     )
 }
@@ -335,12 +330,24 @@ pub(super) fn head(outcome: &Outcome) -> Vec<String> {
 
 /// How many comparisons of a variant got each verdict.
 pub(super) fn counts_of(report: &VariantReport) -> String {
-    let counts = Verdict::WORST_FIRST.into_iter().filter_map(|verdict| {
-        let of = |comparison: &&Comparison| comparison.verdict == Some(verdict);
-        let count = report.comparisons.iter().filter(of).count();
-        (count > 0).then(|| format!("{count} {}", verdict.as_str()))
-    });
+    let counts = by_verdict(&report.comparisons);
+    let counts = counts.map(|(verdict, count)| format!("{count} {}", verdict.as_str()));
     joined_or("nothing judged", counts, ", ")
+}
+
+/// How many comparisons got each verdict, of those that any got.
+fn by_verdict<'a>(
+    comparisons: impl IntoIterator<Item = &'a Comparison>,
+) -> impl Iterator<Item = (Verdict, usize)> {
+    let verdicts: Vec<Verdict> = comparisons
+        .into_iter()
+        .filter_map(|one| one.verdict)
+        .collect();
+    let counts = Verdict::WORST_FIRST.map(|verdict| {
+        let same = verdicts.iter().filter(|one| **one == verdict);
+        (verdict, same.count())
+    });
+    counts.into_iter().filter(|(_, count)| *count > 0)
 }
 
 /// How many kernels only one of two builds has.
@@ -348,28 +355,28 @@ fn alone(outcome: &Outcome, is_new: bool) -> usize {
     let of_two = |one: &&VariantReport| one.mode == Mode::Programs && one.tier == Tier::Static;
     let reports = outcome.variants.iter().filter(of_two);
     let kernels = reports.flat_map(|report| {
-        let alone = report.comparisons.iter().filter(|one| match is_new {
-            true => one.reference.is_none() && one.current.is_some(),
-            false => one.reference.is_some() && one.current.is_none(),
-        });
+        let sides = |one: &&Comparison| [one.reference.is_some(), one.current.is_some()];
+        let alone = report.comparisons.iter();
+        let alone = alone.filter(move |one| sides(one) == [!is_new, is_new]);
         alone.map(|one| (&report.variant, &one.kernel))
     });
     kernels.collect::<BTreeSet<_>>().len()
 }
 
 /// How many comparisons got each verdict, in words.
-pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
+pub(super) fn counts(outcome: &Outcome) -> String {
+    if outcome.ended.is_some() {
+        return "the run ended before there was a verdict".to_owned();
+    }
     let code = outcome.exit_code();
-    let counts: Vec<String> = Verdict::WORST_FIRST
-        .into_iter()
-        .filter_map(|verdict| {
-            let count = outcome.count(verdict);
-            let excused =
-                code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
-            let note = if excused { " with a warning" } else { "" };
-            (count > 0).then(|| format!("{count} {}{note}", verdict.as_str()))
-        })
-        .collect();
+    let reports = outcome.variants.iter();
+    let counts = by_verdict(reports.flat_map(|report| &report.comparisons));
+    let counts = counts.map(|(verdict, count)| {
+        let excused =
+            code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
+        let note = if excused { " with a warning" } else { "" };
+        format!("{count} {}{note}", verdict.as_str())
+    });
     let sides = [("gone", false), ("new", true)].map(|(word, is_new)| {
         let count = alone(outcome, is_new);
         (count > 0).then(|| format!("{} {word}", counted(count, "kernel", "kernels")))
@@ -388,18 +395,14 @@ pub(super) fn counts(outcome: &Outcome) -> Vec<String> {
         let of = counted(unproven.len(), "variant", "variants");
         format!("no capture proves the values of {of}")
     });
-    let counts = counts.into_iter().chain(sides.into_iter().flatten());
-    let counts: Vec<String> = counts.chain(same).chain(unproven).collect();
-    if outcome.ended.is_some() {
-        return vec!["the run ended before there was a verdict".to_owned()];
-    }
     let begins = matches!(outcome.authority, Authority::Revision { begins: true, .. });
     let begins = begins.then(|| "the gate starts when this is merged".to_owned());
-    let counts: Vec<String> = counts.into_iter().chain(begins).collect();
-    if counts.is_empty() {
-        return vec!["nothing compared".to_owned()];
-    }
-    counts
+    let counts = counts.chain(sides.into_iter().flatten()).chain(same);
+    joined_or(
+        "nothing compared",
+        counts.chain(unproven).chain(begins),
+        ", ",
+    )
 }
 
 /// The variant, and the tier unless it is the counters.

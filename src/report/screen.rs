@@ -8,7 +8,7 @@ use super::rows::{counts, headline, several_kernels, several_shapes};
 use crate::binary::static_rank;
 use crate::finding::{Code, Compared, ExitCode, Finding};
 use crate::judge::{Comparison, KernelShare, Mode, Outcome, VariantReport};
-use crate::metric::{display_value, display_values};
+use crate::metric::display_value;
 use crate::profile::TOTAL;
 use crate::terms::{Tier, counted, dimensions};
 use crate::verdict::{Change, Verdict};
@@ -29,6 +29,18 @@ pub(super) fn first_line(outcome: &Outcome) -> String {
         None => of_variants(outcome),
     };
     measured.unwrap_or_else(|| headline(outcome))
+}
+
+/// Why there is no verdict, where no finding says it: a word for it, and the text.
+pub(super) fn no_verdict(outcome: &Outcome) -> Option<(&'static str, String)> {
+    let denied = outcome.findings.iter().any(Finding::denies);
+    match &outcome.ended {
+        Some(ended) => Some(("ended", format!("the run ended: {}", ended.message))),
+        None if !denied && outcome.exit_code() != ExitCode::Pass => {
+            Some(("not-judged", first_line(outcome)))
+        }
+        None => None,
+    }
 }
 
 /// What a screen shows below the first lines.
@@ -76,13 +88,9 @@ fn judged(outcome: &Outcome) -> Vec<Judged<'_>> {
         )
     };
     let size = |one: &Judged<'_>| {
-        let change = one.one.change.map_or(0.0, Change::value).abs();
-        change
-            / one
-                .one
-                .threshold
-                .map_or(1.0, f64::abs)
-                .max(f64::MIN_POSITIVE)
+        let change = one.one.change.map_or(0.0, |change| change.size());
+        let threshold = one.one.threshold.map_or(1.0, f64::abs);
+        change / threshold.max(f64::MIN_POSITIVE)
     };
     let mut all: Vec<_> = all.into_iter().map(|one| (rank(&one), one)).collect();
     all.sort_by(|(a_rank, a), (b_rank, b)| a_rank.cmp(b_rank).then(size(b).total_cmp(&size(a))));
@@ -122,13 +130,11 @@ impl Judged<'_> {
             return format!("{is}, {}", self.one.why);
         }
         let large = |percent: f64| !(-100.0 / 3.0..LARGE).contains(&percent);
-        match (self.one.change, self.one.shown()) {
-            (Some(Change::RelativePercent(percent)), _) if large(percent) => {
+        match self.one.change {
+            Some(Change::RelativePercent(percent)) if large(percent) => {
                 format!("{:.2}× ({change})", 1.0 + percent / 100.0)
             }
-            (_, [Some(was), Some(is)]) if self.report.tier == Tier::Static => {
-                format!("{was} → {is}")
-            }
+            _ if self.report.tier == Tier::Static => values(self.one).unwrap_or(change),
             _ => change,
         }
     }
@@ -181,7 +187,7 @@ fn of_variants(outcome: &Outcome) -> Option<String> {
         }
         _ => return None,
     };
-    let counts = counts(outcome).join(", ");
+    let counts = counts(outcome);
     Some(format!("{what}; {counts}, exit code {}", code as u8))
 }
 
@@ -213,9 +219,8 @@ fn aligned<T>(rows: &[(T, Vec<String>)], subject: impl Fn(&T, usize) -> String) 
 
 /// Both values, in the same unit.
 fn values(one: &Comparison) -> Option<String> {
-    let (was, is) = (one.reference?.value, one.current?.value);
-    let (was, is) = display_values(was, is, one.unit.as_deref());
-    Some(format!("{was} → {is}"))
+    let [was, is] = one.shown();
+    Some(format!("{} → {}", was?, is?))
 }
 
 /// A line for each judged metric that weighs most.

@@ -37,70 +37,60 @@ pub fn targets(named: &[PathBuf]) -> Result<Vec<Target>, Error> {
 
 fn target(named: &Path) -> Result<Target, Error> {
     let text = named.to_string_lossy();
+    let refused = |why: String| Error::Usage(format!("`--report {text}`{why}"));
     if text == "-" || text.ends_with(":-") {
-        return Err(Error::Usage(format!(
-            "`--report {text}`: a report is written to a file; `--format` selects what is printed"
-        )));
+        let why = ": a report is written to a file; `--format` selects what is printed";
+        return Err(refused(why.to_owned()));
     }
-    if text.starts_with(':') {
-        return Err(Error::Usage(format!(
-            "`--report {text}` names no form before the colon: check that the variable with its name is set"
-        )));
+    if text.starts_with(':') || text.ends_with(':') {
+        let why = " names no form before the colon, or no file after it: check that the variable with its name is set";
+        return Err(refused(why.to_owned()));
     }
     let stated = text
         .split_once(':')
-        .and_then(|(name, file)| Some((form(name)?, PathBuf::from(file))));
-    if let Some((format, path)) = stated {
-        if path.as_os_str().is_empty() {
-            return Err(Error::Usage(format!(
-                "`--report {text}` names no file after the colon: check that the variable with the file's name is set"
-            )));
-        }
-        let appends = format.has(Capability::StepSummary) && is_step_summary(&path);
-        return Ok(Target {
-            format,
-            path: behind_own_links(path),
-            appends,
-        });
-    }
+        .and_then(|(name, file)| Some((form(name)?, Path::new(file))));
+    let (format, path) = match stated {
+        Some(stated) => stated,
+        None => (by_ending(named, &text).map_err(refused)?, named),
+    };
+    let is_step_summary =
+        std::env::var_os(STEP_SUMMARY).is_some_and(|summary| path == Path::new(&summary));
+    Ok(Target {
+        format,
+        appends: stated.is_some() && format.has(Capability::StepSummary) && is_step_summary,
+        path: behind_own_links(path.to_owned()),
+    })
+}
+
+/// The form that the ending of a file's name selects, or why none.
+fn by_ending(named: &Path, text: &str) -> Result<&'static Form, String> {
+    let forms = FORMS.map(|form| form.name);
     if let Some((word, _)) = text.split_once(':')
         && !word.is_empty()
         && word.chars().all(|c| c.is_ascii_lowercase())
     {
-        return Err(Error::Usage(format!(
-            "`--report {text}`: no form is called `{word}`: {}",
-            FORMS.map(|form| form.name).join(", ")
-        )));
+        let forms = forms.join(", ");
+        return Err(format!(": no form is called `{word}`: {forms}"));
     }
     let name = named.file_name().unwrap_or_default().to_string_lossy();
     if name.contains(',') && name.split(',').all(|one| form_of_file(one).is_some()) {
-        return Err(Error::Usage(format!(
-            "`--report {text}`: state `--report` once for each file"
-        )));
+        return Err(": state `--report` once for each file".to_owned());
     }
-    let Some(format) = form_of_file(&name) else {
+    form_of_file(&name).ok_or_else(|| {
+        let none = ": the ending of the file's name selects no form";
         let ending = name.rsplit('.').next().unwrap_or_default().to_lowercase();
-        if let Some(form) = nearest(&ending, &FORMS.map(|form| form.name)) {
-            let file = if text == form { "FILE" } else { &text };
-            return Err(Error::Usage(format!(
-                "`--report {text}`: the ending of the file's name selects no form: write `--report {form}:{file}`"
-            )));
+        match nearest(&ending, &forms) {
+            Some(form) => {
+                let file = if text == form { "FILE" } else { text };
+                format!("{none}: write `--report {form}:{file}`")
+            }
+            None => format!(
+                "{none}. The endings are: {}. Or write a form before the name, as in `--report markdown:{text}`: {}",
+                endings(),
+                forms.join(", ")
+            ),
         }
-        return Err(Error::Usage(format!(
-            "`--report {text}`: the ending of the file's name selects no form. The endings are: {}. Or write a form before the name, as in `--report markdown:{text}`: {}",
-            endings(),
-            FORMS.map(|form| form.name).join(", ")
-        )));
-    };
-    Ok(Target {
-        format,
-        path: behind_own_links(named.to_owned()),
-        appends: false,
     })
-}
-
-fn is_step_summary(path: &Path) -> bool {
-    std::env::var_os(STEP_SUMMARY).is_some_and(|summary| path == Path::new(&summary))
 }
 
 impl Target {

@@ -6,7 +6,7 @@ use super::code_table;
 use super::detail::Detail;
 use super::print::{clean, inert, one_line};
 use super::rows::{
-    Row, causes_and_drift, color, columns, head, left_out, provenance, several_kernels,
+    Row, causes_and_drift, columns, head, left_out, look, provenance, several_kernels,
     several_shapes, shown, title,
 };
 use super::screen;
@@ -92,18 +92,13 @@ fn variant(report: &VariantReport) -> String {
         let cells = Row::of(comparison, &shapes).cells(kernels);
         table.add_row(cells.iter().map(|cell| clean(cell).replace('\n', " ")));
     }
-    let lines = match shown.is_empty() {
-        true => Vec::new(),
-        false => table.lines().collect::<Vec<_>>(),
-    };
-    for (index, line) in lines.iter().enumerate() {
-        // The header is the first line; each further line is one comparison.
-        let style = match index.checked_sub(1).and_then(|row| shown.get(row)) {
-            None => DIM,
-            Some(comparison) => comparison.verdict.map_or(DIM, |verdict| {
-                Style::new().fg_color(color(verdict).map(Into::into))
-            }),
-        };
+    // The header is the first line; each further line is one comparison.
+    let styles = shown.iter().map(|one| match one.verdict {
+        None => DIM,
+        verdict => Style::new().fg_color(look(verdict).color.map(Into::into)),
+    });
+    let lines = std::iter::once(DIM).chain(styles).zip(table.lines());
+    for (style, line) in lines.filter(|_| !shown.is_empty()) {
         text.push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
     }
     for line in left_out(report).into_iter().chain(causes_and_drift(report)) {

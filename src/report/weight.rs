@@ -5,7 +5,6 @@
 //! slower comes first, by how far beyond its limit it is. The findings on one kernel stay together:
 //! first the one that has the causes, then the others in the order in which they were found.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Code, Compared, ExitCode, Finding, Severity};
@@ -13,7 +12,7 @@ use crate::judge::{Comparison, VariantReport};
 use crate::terms::{VariantId, counted, joined};
 
 /// The findings, in which those that kernels got worse by one change are one with a list.
-pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
+pub(super) fn by_origin(findings: &[Finding]) -> Vec<Finding> {
     let mut origins: BTreeMap<Origin<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
         origins.entry(origin(finding)).or_default().push(finding);
@@ -25,9 +24,6 @@ pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
             .collect();
         origin.is_some() && kernels.len() > 1
     });
-    if origins.is_empty() {
-        return Cow::Borrowed(findings);
-    }
     let mut merged = Vec::new();
     for finding in findings {
         match origins.get(&origin(finding)).map(Vec::as_slice) {
@@ -36,7 +32,7 @@ pub(super) fn by_origin(findings: &[Finding]) -> Cow<'_, [Finding]> {
             Some(_) => {}
         }
     }
-    Cow::Owned(merged)
+    merged
 }
 
 /// What findings of one origin have in common.

@@ -29,7 +29,6 @@ pub struct Brought {
 /// [`Error::Environment`] where git fails.
 pub fn brought_by_change(root: &Path, commit: &str, path: &Path) -> Result<Vec<Brought>, Error> {
     let top = git::repository(root).map_err(unreadable)?.top;
-    let top = top.canonicalize().map_err(Error::io("find", &top))?;
     let mut brought = BTreeMap::new();
     let stops = disk::stops(path).map_err(Error::io("find", path))?;
     for stop in stops {
@@ -85,7 +84,7 @@ pub fn unlike_base<'s>(
     let place = place_in_repository(root)?;
     let mut unlike = Vec::new();
     for (path, sha256) in stated.iter().filter(|(path, _)| is_below(path)) {
-        let whole = place.join(path);
+        let whole = format!("{place}{path}");
         let files = git::files_at(root, commit, &whole).map_err(unreadable)?;
         // Other files were made by a build, or are behind a link.
         if let Some(TreeEntry::File(bytes)) = files.get(&whole)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::consent::Consent;
-use super::place::{Place, inside, unreadable};
+use super::place::{inside, unreadable};
 use super::root::Root;
 use crate::baseline::Store;
 use crate::config::Config;
@@ -15,8 +15,8 @@ use crate::git::{self, TreeEntry, short};
 
 /// A change, and what it is judged by.
 pub(super) struct ChangeUnderReview<'a> {
-    /// The folder of the project.
-    pub place: Place,
+    /// The folder of the project in its repository, `a/b/`; empty at the top.
+    pub place: String,
     /// Its project, as it is judged.
     pub head: &'a Config,
     /// The revision whose rules count.
@@ -31,27 +31,31 @@ impl ChangeUnderReview<'_> {
         format!("{} ({})", short(&self.root.commit), self.root.found_by)
     }
 
+    /// A path of the project, from the top of the repository.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.place)
+    }
+
     /// The folder of its baselines, from the top of the repository.
     pub(super) fn baselines(&self) -> String {
-        self.place
-            .join(&inside(&self.head.root, &self.head.baselines))
+        self.at(&inside(&self.head.root, &self.head.baselines))
     }
 
     /// What the base has at a path of the project, and below it.
     pub(super) fn files(&self, path: &str) -> Result<BTreeMap<String, TreeEntry>, Error> {
-        let path = self.place.join(path);
+        let path = self.at(path);
         git::files_at(&self.head.root, &self.root.commit, &path).map_err(unreadable)
     }
 
     /// What the base has at a path of the project.
     pub(super) fn file(&self, path: &str) -> Result<Option<TreeEntry>, Error> {
-        Ok(self.files(path)?.remove(&self.place.join(path)))
+        Ok(self.files(path)?.remove(&self.at(path)))
     }
 
     /// The base's baselines, as files below a folder, and whether all of them are files.
     pub(super) fn store(&self, baselines: &Path, snapshot: &Path) -> Result<(Store, bool), Error> {
         let below = inside(&self.head.root, baselines);
-        let whole = self.place.join(&below);
+        let whole = self.at(&below);
         let folder = snapshot.join("baselines");
         let mut all_files = true;
         for (path, entry) in self.files(&below)? {

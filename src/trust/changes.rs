@@ -23,6 +23,7 @@ pub(super) enum Way {
 /// One change of the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
+    /// What it does, behind `this change`.
     pub text: String,
     pub way: Way,
     pub variant: Option<VariantId>,
@@ -74,8 +75,8 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
         }
         (["metric", alias], Some(was), None) => {
             let recorded = was.get("level").and_then(Value::as_str) == Some("record");
-            let word = if recorded { "recorded" } else { "judged" };
-            note(Way::Loosens, format!("`{alias}` is no longer {word}"));
+            let verb = if recorded { "records" } else { "judges" };
+            note(Way::Loosens, format!("no longer {verb} `{alias}`"));
         }
         (["suite", suite], None, Some(_)) => {
             note(Way::Tightens, format!("adds the suite `{suite}`"));
@@ -97,13 +98,13 @@ fn walk(path: &[&str], before: Option<&Value>, after: Option<&Value>, found: &mu
                 );
             }
         }
-        ([_, alias, .., name], ..) if Key::at(path).stricter == Some("tolerance") => {
-            let on = match path {
-                [_, _, "on", _] => format!("on {name} "),
-                _ => String::new(),
+        ([_, alias, .., last], ..) if Key::at(path).stricter == Some("tolerance") => {
+            let name = match path {
+                [_, _, "on", _] => format!("`{alias}` on {last}"),
+                _ => format!("`{alias}`"),
             };
-            for (way, text) in tolerances(alias, before, after) {
-                note(way, format!("{on}{text}"));
+            for (way, text) in tolerances(name, before, after) {
+                note(way, text);
             }
         }
         (_, Some(Value::Table(before)), Some(Value::Table(after))) => {
@@ -175,9 +176,8 @@ fn rank(level: Option<&Value>) -> Option<u8> {
 }
 
 /// How the tolerances of a metric change: as one where each side has one for both comparisons.
-fn tolerances(alias: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<(Way, String)> {
+fn tolerances(name: String, before: Option<&Value>, after: Option<&Value>) -> Vec<(Way, String)> {
     let is_one = |value: Option<&Value>| value.is_none_or(Value::is_str);
-    let name = format!("`{alias}`");
     if is_one(before) && is_one(after) {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         return tolerance(&name, text(before), text(after))
@@ -336,9 +336,9 @@ mod tests {
 Loosens | metric.m.tolerance = '3 %' | metric.m.tolerance = '5 %' | loosens `m` from 3 % to 5 %
 Loosens | suite.s.variant.v.immutable = true | suite.s.variant.v.immutable = true\nsuite.s.variant.v.work = {} | sets `suite.s.variant.v.work` to {}
 Loosens | metric.m.tolerance = '1.5' | metric.m.tolerance = '1 %' | changes the tolerance of `m` from 1.5 to 1 %
-Loosens | metric.m.on.s = { stored = '1', against = '1' } | metric.m.on.s = { stored = '1', against = '1.5' } | on s loosens `m` side by side from 1 to 1.5
-Loosens | metric.m = { min = 1 } | metric.m = { min = 1, on.s = '1' } | on s changes the tolerance of `m` from none to 1
-Loosens | metric.m.min = 1 | | `m` is no longer judged
+Loosens | metric.m.on.s = { stored = '1', against = '1' } | metric.m.on.s = { stored = '1', against = '1.5' } | loosens `m` on s side by side from 1 to 1.5
+Loosens | metric.m = { min = 1 } | metric.m = { min = 1, on.s = '1' } | changes the tolerance of `m` on s from none to 1
+Loosens | metric.m.min = 1 | | no longer judges `m`
 Loosens | | metric.m.min = 1 | states metrics of its own in the place of those by default
 Loosens | | SOON | adds a waiver of `duration` until 2026-12-01 up to twice its tolerance by w: r
 Loosens | SOON | SIZED | replaces the waiver of `duration` until 2026-12-01 up to 5 % by w: r

@@ -74,9 +74,9 @@ pub struct Consent {
     /// The pull request of this run.
     pull_request: Option<String>,
     /// Whether no token is valid in this run, because nothing names its pull request.
-    takes_none: bool,
+    pub(super) takes_none: bool,
     /// How the service of this run reads code owners, where it knows any.
-    owning: Option<Owning>,
+    pub(super) owning: Option<Owning>,
     /// The code owners whose review accepts, or why there are none; unset where the base does not ask for it.
     owners: OnceCell<Result<Owners, String>>,
 }
@@ -108,15 +108,6 @@ impl Consent {
             pull_request,
             ..Consent::default()
         })
-    }
-
-    /// The same in a run of a service that reads code owners so, and in which no token may be valid.
-    pub(super) fn on(self, owning: Option<Owning>, takes_none: bool) -> Consent {
-        Consent {
-            owning,
-            takes_none,
-            ..self
-        }
     }
 
     /// From now on the review of a revision's code owners accepts, if they own the configuration.

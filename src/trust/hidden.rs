@@ -51,7 +51,7 @@ impl ChangeUnderReview<'_> {
     /// Attributes that hide baselines or the configuration from review.
     pub(super) fn hidden(&self, base: &Store, here: &Store) -> Result<Vec<Finding>, Error> {
         let folder = self.baselines();
-        let mut paths = BTreeSet::from([self.place.join(&config_name(self.head))]);
+        let mut paths = BTreeSet::from([self.at(&config_name(self.head))]);
         let mut stored = base.stored()?;
         stored.extend(here.stored()?);
         for (gpu, variant) in stored {
@@ -60,73 +60,65 @@ impl ChangeUnderReview<'_> {
                 .map(|ending| format!("{folder}/{gpu}/{variant}.{ending}"));
             paths.extend(files);
         }
-        let top = git::repository(&self.head.root).map_err(unreadable)?.top;
-        findings(&top, &self.root.commit, paths, self.consent).map_err(unreadable)
+        self.hiding(paths).map_err(unreadable)
     }
-}
 
-/// The findings on attributes that hide some of the paths. Those that the base has, too, warn.
-/// `top` is the folder of the working tree; paths are relative to it.
-///
-/// # Errors
-/// Git's complaint.
-fn findings(
-    top: &Path,
-    base: &str,
-    mut paths: BTreeSet<String>,
-    consent: &Consent,
-) -> Result<Vec<Finding>, String> {
-    let folders: BTreeSet<String> = paths
-        .iter()
-        .flat_map(|path| Path::new(path).ancestors().skip(1))
-        .map(|folder| folder.join(NAME).to_string_lossy().into_owned())
-        .collect();
-    // Git reads no attributes from links.
-    let mut here = Files::new();
-    for path in folders.iter().filter(|path| disk::is_there(top.join(path))) {
-        if disk::is_link(top.join(path)) {
-            continue;
-        }
-        match read_regular(&top.join(path)) {
-            Ok(bytes) => drop(here.insert(path.clone(), bytes)),
-            Err(error) => {
-                return Ok(vec![Finding::of_project(
-                    Code::HiddenFromReview,
-                    format!(
-                        "`{path}` cannot be read ({error}), so it is not known what it hides from review"
-                    ),
-                    "make it a small file",
-                )]);
+    /// The findings on attributes that hide some of the paths, which are relative to the top of the working
+    /// tree. Those that the base has, too, warn.
+    fn hiding(&self, mut paths: BTreeSet<String>) -> Result<Vec<Finding>, String> {
+        let top = git::repository(&self.head.root)?.top;
+        let folders: BTreeSet<String> = paths
+            .iter()
+            .flat_map(|path| Path::new(path).ancestors().skip(1))
+            .map(|folder| folder.join(NAME).to_string_lossy().into_owned())
+            .collect();
+        // Git reads no attributes from links.
+        let mut here = Files::new();
+        for path in folders.iter().filter(|path| disk::is_there(top.join(path))) {
+            if disk::is_link(top.join(path)) {
+                continue;
+            }
+            match read_regular(&top.join(path)) {
+                Ok(bytes) => drop(here.insert(path.clone(), bytes)),
+                Err(error) => {
+                    return Ok(vec![Finding::of_project(
+                        Code::HiddenFromReview,
+                        format!(
+                            "`{path}` cannot be read ({error}), so it is not known what it hides from review"
+                        ),
+                        "make it a small file",
+                    )]);
+                }
             }
         }
-    }
-    // What hides must not be hidden either.
-    paths.extend(here.keys().cloned());
-    let now = hidden(&here, &paths)?;
-    if now.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut before = Files::new();
-    for path in folders {
-        let entries = git::files_at(top, base, &path)?;
-        for (path, entry) in entries {
-            if let TreeEntry::File(bytes) = entry {
-                before.insert(path, bytes);
+        // What hides must not be hidden either.
+        paths.extend(here.keys().cloned());
+        let now = hidden(&here, &paths)?;
+        if now.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut before = Files::new();
+        for path in folders {
+            let entries = git::files_at(&top, &self.root.commit, &path)?;
+            for (path, entry) in entries {
+                if let TreeEntry::File(bytes) = entry {
+                    before.insert(path, bytes);
+                }
             }
         }
+        let was = hidden(&before, &paths)?;
+        let (old, new): (Vec<_>, Vec<_>) = now.into_iter().partition(|one| was.contains(one));
+        let mut findings = Vec::new();
+        if let Some(message) = message("this change hides", &new) {
+            findings.push(added(message, &before, &here, self.consent));
+        }
+        if let Some(message) = message("base and change hide", &old) {
+            let next = "review these files as text (git diff --text), or remove the attributes in a separate change";
+            let finding = Finding::of_project(Code::HiddenFromReview, message, next);
+            findings.push(finding.warn_for(WarnReason::InBase));
+        }
+        Ok(findings)
     }
-    let was = hidden(&before, &paths)?;
-    let (old, new): (Vec<_>, Vec<_>) = now.into_iter().partition(|one| was.contains(one));
-    let mut findings = Vec::new();
-    if let Some(message) = message("this change hides", &new) {
-        findings.push(added(message, &before, &here, consent));
-    }
-    if let Some(message) = message("base and change hide", &old) {
-        let next = "review these files as text (git diff --text), or remove the attributes in a separate change";
-        let finding = Finding::of_project(Code::HiddenFromReview, message, next);
-        findings.push(finding.warn_for(WarnReason::InBase));
-    }
-    Ok(findings)
 }
 
 /// The paths that are hidden, each with what hides it.

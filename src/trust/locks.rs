@@ -101,7 +101,7 @@ impl ChangeUnderReview<'_> {
         let name = before.name("lock.toml");
         let path = format!("{}/{name}", self.baselines());
         let is_left_out = git::is_left_out(&config.checkout, &path);
-        let of_base = self.place.join(&inside(&config.root, &config.baselines));
+        let of_base = self.at(&inside(&config.root, &config.baselines));
         let (who, next) = match is_left_out {
             _ if of_base != self.baselines() => (
                 "`paths.baselines` names another folder, so that this change removes",

@@ -7,21 +7,11 @@ use crate::finding::Error;
 use crate::git;
 
 /// The folder of a project in its repository, `a/b/`; empty at the top.
-#[derive(Clone, Debug)]
-pub(super) struct Place(String);
-
-impl Place {
-    pub(super) fn join(&self, path: &str) -> String {
-        format!("{}{path}", self.0)
-    }
-}
-
-/// The folder of the configuration in the repository.
 ///
 /// # Errors
 /// [`Error::Environment`] where there is no repository; [`Error::Baseline`] where a link or a
 /// submodule on the way leads to another place with another policy.
-pub(super) fn place_in_repository(root: &Path) -> Result<Place, Error> {
+pub(super) fn place_in_repository(root: &Path) -> Result<String, Error> {
     let repository = git::repository(root).map_err(unreadable)?;
     // The change decides which commit a submodule is at.
     if repository.is_submodule {
@@ -31,9 +21,9 @@ pub(super) fn place_in_repository(root: &Path) -> Result<Place, Error> {
         )));
     }
     let real = |path: &Path| path.canonicalize().map_err(Error::io("find", path));
-    let (top, real_root) = (real(&repository.top)?, real(root)?);
+    let (top, real_root) = (&repository.top, real(root)?);
     // git refuses this itself since 2.38.
-    if let Ok(below) = real(&repository.history)?.strip_prefix(&top)
+    if let Ok(below) = real(&repository.history)?.strip_prefix(top)
         && !below.components().any(|part| part.as_os_str() == ".git")
     {
         return Err(Error::Baseline(format!(
@@ -44,15 +34,14 @@ pub(super) fn place_in_repository(root: &Path) -> Result<Place, Error> {
     // As the path is spelled: a link above the repository belongs to the machine.
     let above = root
         .ancestors()
-        .find(|folder| folder.canonicalize().is_ok_and(|folder| folder == top));
+        .find(|folder| folder.canonicalize().is_ok_and(|folder| folder == *top));
     let below = above.and_then(|above| root.strip_prefix(above).ok());
     match below {
         Some(below) if top.join(below) == real_root => {
-            let place: String = below
-                .components()
+            let parts = below.components();
+            Ok(parts
                 .map(|part| format!("{}/", part.as_os_str().to_string_lossy()))
-                .collect();
-            Ok(Place(place))
+                .collect())
         }
         _ => Err(Error::Baseline(format!(
             "{} leads through a link to {}, so it is unclear whose baselines count; name the real path",

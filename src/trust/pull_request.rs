@@ -44,15 +44,16 @@ pub fn consent(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Consent, Error> {
     let number = pull_request(asked, &variable)?;
-    let consent = Consent::new(accepted, number.clone())?;
-    let takes_none = number.is_none() && service::is_unknown(&variable);
-    if takes_none && !consent.is_empty() {
+    let mut consent = Consent::new(accepted, number.clone())?;
+    consent.takes_none = number.is_none() && service::is_unknown(&variable);
+    consent.owning = service::Run::of(&variable).owning;
+    if consent.takes_none && !consent.is_empty() {
         return Err(Error::Usage(
             "`--accept` is for one pull request, and this CI service is not known: add `--pull-request N` here, and to the check that prints the token, which depends on it"
                 .to_owned(),
         ));
     }
-    Ok(consent.on(service::Run::of(&variable).owning, takes_none))
+    Ok(consent)
 }
 
 #[cfg(test)]

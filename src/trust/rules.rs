@@ -37,7 +37,7 @@ impl ChangeUnderReview<'_> {
         let base_text = self.base_text()?;
         let mut act = Act {
             action: Action::Policy,
-            path: self.place.join(&config_name(self.head)),
+            path: self.at(&config_name(self.head)),
             before: base_text.as_deref().map(sha256_hex),
             after: Some(sha256_hex(text.as_bytes())),
             reviewed: Vec::new(),
@@ -280,7 +280,7 @@ impl ChangeUnderReview<'_> {
         let name = config_name(self.head);
         let mut accepted = false;
         let findings = changes.into_iter().map(|change| {
-            let message = format!("this change {}", verb(&change.text));
+            let message = format!("this change {}", change.text);
             let next = match change.text.starts_with("removes the variant ") || change.text.starts_with("removes the suite ") {
                 true => format!("nothing judges it once this is merged: have an authorized person review {name} and accept it from outside the change"),
                 false => format!("it takes effect once an authorized person reviews {name} and accepts it from outside the change"),
@@ -331,19 +331,6 @@ fn only_verdicts(base: &toml::Table, head: &toml::Table) -> bool {
         table
     };
     other(base) == other(head)
-}
-
-/// The text after `this change`: some texts begin with a verb, others with a subject.
-fn verb(text: &str) -> String {
-    let verbs = [
-        "adds ", "loosens ", "tightens ", "changes ", "extends ", "shortens ", "removes ",
-        "replaces ", "gives ", "sets ", "no longer ",
-    ];
-    if verbs.iter().any(|verb| text.starts_with(verb)) {
-        text.to_owned()
-    } else {
-        format!("changes a rule: {text}")
-    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl ChangeUnderReview<'_> {
     pub(super) fn twins(&self) -> Result<Vec<Finding>, Error> {
         let top = git::repository(&self.head.root).map_err(unreadable)?.top;
         let baselines = self.baselines();
-        let config = self.place.join(&config_name(self.head));
+        let config = self.at(&config_name(self.head));
         let is_at = |path: &str, place: &str| Path::new(path).starts_with(place);
         let is_ours = |path: &str| is_at(path, &baselines) || path == config;
         let folded = (folded(&baselines), folded(&config));
@@ -98,7 +98,7 @@ impl ChangeUnderReview<'_> {
     pub(super) fn converted(&self) -> Result<Option<Finding>, Error> {
         let top = git::repository(&self.head.root).map_err(unreadable)?.top;
         let mut paths = git::tracked(&top, &self.baselines()).map_err(unreadable)?;
-        paths.insert(self.place.join(&config_name(self.head)), None);
+        paths.insert(self.at(&config_name(self.head)), None);
         let converted =
             git::converted(&top, paths.keys().map(String::as_str)).map_err(unreadable)?;
         Ok(converted.first().map(|(path, attribute)| {

@@ -74,14 +74,10 @@ impl ChangeUnderReview<'_> {
             let Ok(real) = path.canonicalize() else {
                 continue;
             };
-            let Some(below) = top
-                .canonicalize()
-                .ok()
-                .and_then(|top| Some(real.strip_prefix(top).ok()?.to_str()?.to_owned()))
-            else {
+            let Some(below) = real.strip_prefix(&top).ok().and_then(Path::to_str) else {
                 continue;
             };
-            if git::tracked(&top, &below).map_err(unreadable)?.is_empty() {
+            if git::tracked(&top, below).map_err(unreadable)?.is_empty() {
                 return Ok(Some(Finding::of_project(
                     Code::PolicyChanged,
                     format!(
@@ -117,25 +113,22 @@ impl ChangeUnderReview<'_> {
 
     /// Whether a path is in the checkout, as it is spelled or behind links.
     pub(super) fn leads_inside(&self, path: &Path) -> bool {
-        let top = git::repository(&self.head.checkout).map(|repository| repository.top);
-        let top = top.ok().and_then(|top| top.canonicalize().ok());
         let plain = !path.components().any(|part| part == Component::ParentDir);
-        top.is_some_and(|top| {
-            plain && path.starts_with(&top)
-                || path.canonicalize().is_ok_and(|path| path.starts_with(&top))
+        git::repository(&self.head.checkout).is_ok_and(|repository| {
+            plain && path.starts_with(&repository.top)
+                || path
+                    .canonicalize()
+                    .is_ok_and(|path| path.starts_with(&repository.top))
         })
     }
 
     /// The finding on a tool that comes with the change.
     fn tool(&self, tool: &str, brought: Brought) -> Finding {
-        let Brought {
-            path,
-            before,
-            after,
-        } = brought;
-        let brings =
-            format!("{tool} is taken from the repository, and this change brings `{path}`");
-        let after = match after {
+        let brings = format!(
+            "{tool} is taken from the repository, and this change brings `{}`",
+            brought.path
+        );
+        let after = match brought.after {
             None | Some(TreeEntry::Submodule(_)) => {
                 return Finding::of_project(
                     Code::PolicyChanged,
@@ -147,8 +140,8 @@ impl ChangeUnderReview<'_> {
         };
         let act = Act {
             action: Action::Tool,
-            path,
-            before: before.as_ref().map(content_sha256),
+            path: brought.path,
+            before: brought.before.as_ref().map(content_sha256),
             after: Some(after),
             reviewed: Vec::new(),
         };

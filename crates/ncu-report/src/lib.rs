@@ -19,7 +19,6 @@ mod agree;
 mod catalog;
 pub mod csv;
 mod describe;
-mod elf_sections;
 mod error;
 mod function_name;
 mod input;

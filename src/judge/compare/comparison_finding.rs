@@ -59,7 +59,7 @@ fn regressed(quantity: &Quantity<'_>, comparison: &mut Comparison, speed: Option
         "a faster kernel may use a unit less: if so, lock it, or set `unless_faster` on `{}`",
         comparison.metric
     );
-    Finding { next, ..finding }
+    finding.or_next(Some(next))
 }
 
 /// By how many percent the kernel became faster, beside a metric that is not its duration.
@@ -100,14 +100,8 @@ fn not_measured(
     };
     let (name, why) = (name(comparison), &comparison.why);
     let message = format!("{name} cannot be {cannot}: {why}");
-    let variant = &quantity.case.variant.id;
-    Some(match gap {
-        None => {
-            let next = "measure again";
-            Finding::deny(code, variant, message, next)
-        }
-        Some(_) => Finding::of(code, variant, message),
-    })
+    let again = gap.is_none().then(|| "measure again".to_owned());
+    Some(Finding::of(code, &quantity.case.variant.id, message).or_next(again))
 }
 
 /// A value outside of its hard limit: the comparison is then a regression.

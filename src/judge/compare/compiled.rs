@@ -126,17 +126,15 @@ pub fn compare_compiled(case: &Case<'_>, as_fast: bool) -> (VariantReport, Vec<F
             let metric = one.metric.as_deref().unwrap_or_default();
             (!one.denies(), static_rank(metric))
         });
-        let mut first = worse.first_mut();
         // Beside itself it is the same.
-        let beside = first.as_ref().filter(|_| mode != Mode::New);
-        let code = beside.and_then(|_| code_difference(pair));
-        if let Some(first) = &mut first {
+        let first = worse.first_mut().filter(|_| mode != Mode::New);
+        let code = first.and_then(|first| {
+            let code = code_difference(pair)?;
             // It is what was compared, and so no cause.
-            if let Some(code) = &code {
-                first.message.push_str(&format!("; {code}"));
-                first.values.also_changed = vec![code.clone()];
-            }
-        }
+            first.message.push_str(&format!("; {code}"));
+            first.values.also_changed = vec![code.clone()];
+            Some(code)
+        });
         findings.extend(worse);
         report.causes.extend(code.map(|text| KernelCauses {
             kernel: current.label(pair.current).to_owned(),

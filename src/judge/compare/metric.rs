@@ -127,17 +127,15 @@ pub struct Comparison {
 /// How the reason of a comparison begins whose value is outside of a limit of the configuration.
 pub(super) const LIMITS: [&str; 2] = ["below its limit of ", "above its limit of "];
 
+/// A kernel as it was launched: its name, grid and block.
+pub(crate) type Launched = (String, [u64; 3], [u64; 3]);
+
 impl Comparison {
     /// Whether a limit of the configuration decides.
     pub fn exceeds_limit(&self) -> bool {
         LIMITS.iter().any(|begin| self.why.starts_with(begin))
     }
-}
 
-/// A kernel as it was launched: its name, grid and block.
-pub(crate) type Launched = (String, [u64; 3], [u64; 3]);
-
-impl Comparison {
     /// Which kernel it is about.
     pub(crate) fn launched(&self) -> Launched {
         (self.kernel.clone(), self.grid, self.block)
@@ -374,8 +372,7 @@ impl Quantity<'_> {
         if let Some(why) = why_not_measured(metric, reference, pair.reference) {
             return Some((Gap::Reference, format!("in the reference: {why}")));
         }
-        let was = unit(reference, metric).unwrap_or_default();
-        let is = unit(case.current, metric).unwrap_or_default();
+        let [was, is] = [reference, case.current].map(|one| unit(one, metric).unwrap_or_default());
         (was != is).then(|| (Gap::Unit, format!("the unit was `{was}`, is `{is}`")))
     }
 
@@ -419,8 +416,9 @@ impl Quantity<'_> {
                     shown.value = value;
                 }
                 let most = self.case.variant.profile.most_processes();
-                let phase = phase(self.case.current, self.metric);
-                let open = phase == Some(Phase::Timing)
+                let metrics = &self.case.current.identity.metrics;
+                let measured = metrics.get(&self.metric.alias);
+                let open = measured.is_some_and(|it| it.phase == Phase::Timing)
                     && u32::try_from(current.len()).is_ok_and(|count| count < most);
                 against_stored(before, &current, &question, open)
             }
@@ -435,12 +433,6 @@ impl Quantity<'_> {
 fn unit(profile: &Profile, metric: &Metric) -> Option<String> {
     let definition = profile.identity.metrics.get(&metric.alias)?;
     definition.unit.clone()
-}
-
-/// Which processes measured a metric.
-fn phase(profile: &Profile, metric: &Metric) -> Option<Phase> {
-    let definition = profile.identity.metrics.get(&metric.alias)?;
-    Some(definition.phase)
 }
 
 fn show(comparison: &mut Comparison, decision: Decision) {

@@ -74,7 +74,15 @@ pub(crate) fn work_findings(
                 continue;
             }
             changed.insert(comparison.launched());
-            other_work_finding(variant, comparison, &what, mode)
+            let stores = match stores_more(comparison) {
+                true => "its stores are less coalesced, or it writes more bytes; ",
+                false => "",
+            };
+            let message = format!(
+                "{what}: {stores}it does other work than the {reference}, so its speed does not compare"
+            );
+            let next = instead_of_other_work(variant, mode);
+            Finding::deny(Code::WorkChanged, &variant.id, message, next)
         } else if comparison.verdict == Some(Verdict::Inconclusive) {
             Finding::deny(
                 Code::Inconclusive,
@@ -106,28 +114,6 @@ pub(crate) fn not_faster(comparison: &mut Comparison) {
     // More samples would not change that.
     comparison.open = false;
     comparison.why = "the work changed: a kernel that does other work is not faster".to_owned();
-}
-
-/// The finding that a kernel does other work.
-fn other_work_finding(
-    variant: &Variant,
-    comparison: &Comparison,
-    what: &str,
-    mode: Mode,
-) -> Finding {
-    let reference = mode.reference();
-    let stores = match stores_more(comparison) {
-        true => "its stores are less coalesced, or it writes more bytes; ",
-        false => "",
-    };
-    Finding::deny(
-        Code::WorkChanged,
-        &variant.id,
-        format!(
-            "{what}: {stores}it does other work than the {reference}, so its speed does not compare"
-        ),
-        instead_of_other_work(variant, mode),
-    )
 }
 
 /// The next step where a kernel does other work.

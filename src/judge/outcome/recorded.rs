@@ -47,36 +47,34 @@ pub fn examined(
         stale: BTreeSet::new(),
         explained: BTreeSet::new(),
     };
-    let variants: Vec<&Variant> = plan
+    let variants: Vec<(&Variant, &Path)> = plan
         .variants()
         .into_iter()
-        .filter(|variant| recordings.of(&variant.id).is_some())
+        .filter_map(|variant| Some((variant, recordings.of(&variant.id)?)))
         .collect();
     if recordings.measured {
-        let explained = variants.iter().filter(|one| {
+        let explained = variants.iter().filter(|(one, _)| {
             let about = found.get(&one.id);
             is_explained(one, about.map_or(&[], Vec::as_slice))
         });
-        reading.explained = explained.map(|one| one.id.clone()).collect();
+        reading.explained = explained.map(|(one, _)| one.id.clone()).collect();
     }
     // What takes long is done on all cores. Findings are made from it in the order of the variants.
-    let sides = variants
+    let sides: Vec<_> = variants
         .iter()
-        .flat_map(|variant| [(Side::Current, *variant), (Side::Base, *variant)]);
-    let sides =
-        sides.filter_map(|(side, variant)| Some((side, variant, recordings.of(&variant.id)?)));
-    let sides: Vec<_> = sides.collect();
-    let read = parallel::map(&sides, |(side, variant, folder)| {
+        .flat_map(|one| [(Side::Current, *one), (Side::Base, *one)])
+        .collect();
+    let read = parallel::map(&sides, |(side, (variant, folder))| {
         Recorded::read(folder, &plan.config, *side, variant)
     });
-    for ((side, variant, _), recorded) in sides.iter().zip(read) {
+    for ((side, (variant, _)), recorded) in sides.iter().zip(read) {
         match side {
             Side::Base => reading.base(variant, recorded)?,
             Side::Current => reading.current(variant, recorded)?,
         }
     }
-    for variant in variants {
-        reading.compiled(variant);
+    for (variant, folder) in variants {
+        reading.compiled(variant, folder);
     }
     reading.trials();
     if reading.is_change() {
@@ -246,10 +244,7 @@ impl Reading<'_> {
     }
 
     /// The static profiles of a variant and of its base, where there are any.
-    fn compiled(&mut self, variant: &Variant) {
-        let Some(folder) = self.recordings.of(&variant.id) else {
-            return;
-        };
+    fn compiled(&mut self, variant: &Variant, folder: &Path) {
         let found = Profile::recorded_static(folder, &variant.id);
         if let Some(profile) = self.static_profile(variant, found) {
             if !self.stale.contains(&variant.id) {
@@ -437,13 +432,8 @@ fn stale(config: &Config, variant: &Variant, profile: &Profile) -> Option<Findin
             "{} changed since the profile was recorded: the verdict is on that code, not on this",
             code.join(", ")
         );
-        let finding = Finding::of(Code::ProfileStale, &variant.id, message);
-        match lacks_source(config, variant) {
-            true => Finding {
-                next: "correct `source` or `inputs` of the variant, or move the configuration back: paths count from its folder".to_owned(),
-                ..finding
-            },
-            false => finding,
-        }
+        let is_gone = lacks_source(config, variant);
+        let next = is_gone.then(|| "correct `source` or `inputs` of the variant, or move the configuration back: paths count from its folder".to_owned());
+        Finding::of(Code::ProfileStale, &variant.id, message).or_next(next)
     })
 }

@@ -559,6 +559,9 @@ impl<'a> Judge<'a> {
 
     /// The finding that a profile is compared with nothing: neither with its base nor with a baseline.
     fn without_lock(&self, variant: &Variant, profile: &Profile, judged: bool) -> Option<Finding> {
+        if !self.needs_locks || judged {
+            return None;
+        }
         let tier = profile.identity.tier;
         let folders = self.gpus.get(&variant.id).map_or(&[][..], Vec::as_slice);
         // Compiled code has locks of its own.
@@ -567,58 +570,46 @@ impl<'a> Judge<'a> {
             .map(String::as_str)
             .filter(|folder| (Tier::of_folder(folder) == Tier::Static) == (tier == Tier::Static))
             .collect();
-        if !self.needs_locks || judged {
-            return None;
+        let (what, how) = match tier {
+            Tier::Static => ("static baseline", "compiled for"),
+            _ => ("baseline", "measured on"),
+        };
+        if gpus.is_empty() {
+            let message = format!("it has no {what} yet");
+            let next = lock_in_git(&self.plan.config, profile)
+                .or_else(|| lock_elsewhere(&self.plan.config, &variant.id))
+                .or_else(|| {
+                    let again = "restore the removed lock, and lock over it: its ledger goes on";
+                    self.is_relocked(variant, profile).then(|| again.to_owned())
+                })
+                .unwrap_or_else(|| {
+                    let lock = tier.lock_command(&variant.id);
+                    format!("review its profile, lock it, and commit the lock: {lock}")
+                });
+            return Some(Finding::deny(Code::NewBaseline, &variant.id, message, next));
         }
         let is_trusted = |gpu: &&str| {
             let key = ((*gpu).to_owned(), variant.id.clone());
             self.locked.contains_key(&key)
         };
-        let what = match tier {
-            Tier::Static => "static baseline",
-            _ => "baseline",
-        };
-        if gpus.is_empty() {
-            Some(Finding::deny(
-                Code::NewBaseline,
-                &variant.id,
-                format!("it has no {what} yet"),
-                lock_in_git(&self.plan.config, profile)
-                    .or_else(|| lock_elsewhere(&self.plan.config, &variant.id))
-                    .or_else(|| {
-                        let again =
-                            "restore the removed lock, and lock over it: its ledger goes on";
-                        self.is_relocked(variant, profile).then(|| again.to_owned())
-                    })
-                    .unwrap_or_else(|| {
-                        let lock = tier.lock_command(&variant.id);
-                        format!("review its profile, lock it, and commit the lock: {lock}")
-                    }),
-            ))
-        } else if !gpus.contains(&profile.identity.folder().as_str()) && gpus.iter().any(is_trusted)
-        {
-            let how = match tier {
-                Tier::Static => "compiled for",
-                _ => "measured on",
-            };
-            let message = format!(
-                "it was {how} {} (tier {tier}), and has a baseline only for {}",
-                profile.identity.gpu,
-                gpus.join(", ")
-            );
-            let next = format!(
-                "go back to one of these, or lock it here too: {}",
-                tier.lock_command(&variant.id)
-            );
-            Some(Finding::deny(
-                Code::NotComparable,
-                &variant.id,
-                message,
-                next,
-            ))
-        } else {
-            None
+        if gpus.contains(&profile.identity.folder().as_str()) || !gpus.iter().any(is_trusted) {
+            return None;
         }
+        let message = format!(
+            "it was {how} {} (tier {tier}), and has a baseline only for {}",
+            profile.identity.gpu,
+            gpus.join(", ")
+        );
+        let next = format!(
+            "go back to one of these, or lock it here too: {}",
+            tier.lock_command(&variant.id)
+        );
+        Some(Finding::deny(
+            Code::NotComparable,
+            &variant.id,
+            message,
+            next,
+        ))
     }
 }
 

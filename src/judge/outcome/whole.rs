@@ -156,15 +156,6 @@ impl Outcome {
         let mut findings = self.findings.iter();
         findings.any(|finding| finding.concerns(variant) && finding.denies())
     }
-
-    /// How many comparisons got this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.variants
-            .iter()
-            .flat_map(|variant| &variant.comparisons)
-            .filter(|comparison| comparison.verdict == Some(verdict))
-            .count()
-    }
 }
 
 #[cfg(test)]

@@ -22,11 +22,12 @@ use crate::files::{
 use crate::finding::{Code, Error, Finding};
 use crate::measure::captures::Captures;
 use crate::measure::cost::Times;
+use crate::measure::job::seeds::fresh_seed;
 use crate::measure::watch::Watch;
 use crate::plan::SlicePlace;
 use crate::process::{self, Access};
 use crate::profile::now;
-use crate::terms::{Seed, VariantId};
+use crate::terms::VariantId;
 
 /// How long the process of an interrupted run may take to end.
 const SOON: Duration = Duration::from_secs(5);
@@ -184,7 +185,7 @@ impl RunFile {
     /// Whether a run still measures into this folder.
     pub fn is_running_in(folder: &Path) -> bool {
         let path = folder.join(RUN_FILE);
-        !is_over(&path) && !matches!(RunRecord::unsaid(&path), Ok(None))
+        process::is_locked(&path) && !matches!(RunRecord::unsaid(&path), Ok(None))
     }
 
     /// Begins the run, or resumes an interrupted one: what is to be said of one that cannot be resumed. A
@@ -214,8 +215,8 @@ impl RunFile {
                 found = RunRecord::unsaid(&path);
                 locked
             }
-            _ if is_over(&path) => (Earlier::Over, None),
-            _ => (Earlier::GoesOn, None),
+            _ if process::is_locked(&path) => (Earlier::GoesOn, None),
+            _ => (Earlier::Over, None),
         };
         let sick_file = self.folder.join(SICK_FILE);
         let sick = read::<SickRecord>(&sick_file).unwrap_or_else(|why| {
@@ -228,7 +229,10 @@ impl RunFile {
         let state = State::Measuring;
         let (id, began) = match interrupted {
             Some(run) => (run.id, run.began),
-            None => (fresh_id()?, now()),
+            None => {
+                let [one, other] = [fresh_seed()?.0, fresh_seed()?.0];
+                (format!("{one:08x}{other:08x}"), now())
+            }
         };
         let run = RunRecord {
             id,
@@ -387,20 +391,14 @@ impl RunFile {
         let path = folder.join(VARIANT_FILE);
         let text = sealed(record);
         write_atomically(&path, &text).map_err(Error::io("write", &path))?;
-        self.completes(record, seal_of(&text));
+        if let Some(begun) = self.begun.get() {
+            let mut complete = begun.complete.borrow_mut();
+            match record.done {
+                Some(_) => complete.insert(record.variant.clone(), seal_of(&text)),
+                None => complete.remove(&record.variant),
+            };
+        }
         Ok(path)
-    }
-
-    /// Notes the sha256 of a record, if that is complete.
-    fn completes(&self, record: &VariantRecord, sha256: String) {
-        let Some(begun) = self.begun.get() else {
-            return;
-        };
-        let mut complete = begun.complete.borrow_mut();
-        match record.done {
-            Some(_) => complete.insert(record.variant.clone(), sha256),
-            None => complete.remove(&record.variant),
-        };
     }
 
     /// All variants are measured, or failed, and the run has looked for what changed. Without this it
@@ -459,12 +457,6 @@ fn has_parts(folder: &Path) -> bool {
     })
 }
 
-/// Whether no process has the lock of the file. Where nobody knows that it counts as locked: nothing of
-/// that run is killed, removed or resumed then.
-fn is_over(path: &Path) -> bool {
-    !process::is_locked(path)
-}
-
 /// Whether the run of a file is over, or is after a moment: a process that lost the one that started
 /// it is about to end. If it is over, with the lock of the file, where that is still there.
 fn locked_soon(path: &Path) -> Result<(Earlier, Option<File>), Error> {
@@ -491,12 +483,6 @@ fn locked_soon(path: &Path) -> Result<(Earlier, Option<File>), Error> {
             return Ok((Earlier::Over, Some(file)));
         }
     }
-}
-
-/// A number that no other run has.
-fn fresh_id() -> Result<String, Error> {
-    let part = || Seed::fresh().map_err(Error::io("read", "the random numbers of the system"));
-    Ok(format!("{:08x}{:08x}", part()?.0, part()?.0))
 }
 
 /// What becomes the record of a variant while it is measured; `None` where nobody can resume the run.

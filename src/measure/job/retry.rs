@@ -26,7 +26,7 @@ pub(in crate::measure) struct Retries<'a, 'r> {
     watch: &'a dyn Watch,
     done: u32,
     /// One warning for each repetition.
-    warnings: Vec<Finding>,
+    pub(in crate::measure) warnings: Vec<Finding>,
     /// Where repetitions are kept: a run that is killed while it waits must not get another try.
     recording: &'a mut Recording<'r>,
 }
@@ -77,7 +77,13 @@ impl<'a, 'r> Retries<'a, 'r> {
 
     /// Waits before the next try.
     pub(in crate::measure) fn wait(&self, wait: Duration) -> Result<(), Error> {
-        rest(wait)?;
+        let begun = Instant::now();
+        while begun.elapsed() < wait {
+            if process::interrupted() {
+                return Err(Error::Interrupted);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
         self.watch.begins(self.variant, "profile");
         Ok(())
     }
@@ -88,11 +94,6 @@ impl<'a, 'r> Retries<'a, 'r> {
             return found;
         }
         found.with(Note::Tries(self.done + 1))
-    }
-
-    /// The warnings.
-    pub(in crate::measure) fn warnings(self) -> Vec<Finding> {
-        self.warnings
     }
 }
 
@@ -131,17 +132,6 @@ pub(in crate::measure) fn discard(folder: &Path) -> Result<(), Error> {
         if (name.starts_with("capture-") || name.starts_with("counting.")) && !entry.is_dir() {
             disk::remove_file(&entry.path).map_err(Error::io("clear", &entry.path))?;
         }
-    }
-    Ok(())
-}
-
-fn rest(wait: Duration) -> Result<(), Error> {
-    let begun = Instant::now();
-    while begun.elapsed() < wait {
-        if process::interrupted() {
-            return Err(Error::Interrupted);
-        }
-        std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
 }

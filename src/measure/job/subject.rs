@@ -163,7 +163,34 @@ impl<'a> Subject<'a> {
     /// A finding where the captures cannot become a profile; an error where the machine failed.
     pub fn profile(&mut self, bench: &Bench<'_>) -> Result<Profile, Stop> {
         self.settle()?;
-        Ok(self.normalize(bench)?)
+        let sources: Vec<Source<'_>> = self
+            .captures
+            .iter()
+            .map(|capture| Source {
+                report: &capture.report,
+                csv: capture.page.as_ref(),
+                phase: capture.record.phase,
+                gpu_uuid: capture.record.gpu_uuid.as_deref(),
+            })
+            .collect();
+        let counters = self.variant.counters_on(self.tier);
+        let mut derived = derive(&counters, &sources).map_err(|error| {
+            Finding::deny(
+                Code::CaptureUnreadable,
+                &self.variant.id,
+                error.to_string(),
+                "inspect the report: sparsek-gate inspect FILE".to_owned(),
+            )
+        })?;
+        derived = derived.without_unmeasured(&self.variant.explaining());
+        let conditions = match self.tier {
+            Tier::Counters => Conditions::from(&self.variant.profile),
+            Tier::KernelTimes | Tier::Static => Conditions::default(),
+        };
+        let provenance = self.provenance(bench);
+        Ok(Profile::new(
+            self.variant, derived, self.tier, conditions, provenance,
+        ))
     }
 
     /// Where the launched kernels differ from the compiled ones. In a trial this is a warning, since
@@ -256,37 +283,6 @@ impl<'a> Subject<'a> {
             }
         }
         altered(Some(&self.variant.id), &self.seal, &self.folder)
-    }
-
-    fn normalize(&mut self, bench: &Bench<'_>) -> Result<Profile, Finding> {
-        let sources: Vec<Source<'_>> = self
-            .captures
-            .iter()
-            .map(|capture| Source {
-                report: &capture.report,
-                csv: capture.page.as_ref(),
-                phase: capture.record.phase,
-                gpu_uuid: capture.record.gpu_uuid.as_deref(),
-            })
-            .collect();
-        let counters = self.variant.counters_on(self.tier);
-        let mut derived = derive(&counters, &sources).map_err(|error| {
-            Finding::deny(
-                Code::CaptureUnreadable,
-                &self.variant.id,
-                error.to_string(),
-                "inspect the report: sparsek-gate inspect FILE".to_owned(),
-            )
-        })?;
-        derived = derived.without_unmeasured(&self.variant.explaining());
-        let conditions = match self.tier {
-            Tier::Counters => Conditions::from(&self.variant.profile),
-            Tier::KernelTimes | Tier::Static => Conditions::default(),
-        };
-        let provenance = self.provenance(bench);
-        Ok(Profile::new(
-            self.variant, derived, self.tier, conditions, provenance,
-        ))
     }
 
     /// Writes the profile beside its captures.

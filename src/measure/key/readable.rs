@@ -133,9 +133,10 @@ fn content(path: &Path) -> Result<Option<Content>, String> {
 
 /// The top of the repository of a folder, and where the folder is from there.
 pub(in crate::measure) fn place_of(folder: &Path) -> Result<(PathBuf, PathBuf), String> {
-    let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
-    let (top, folder) = (real(&git::repository(folder)?.top)?, real(folder)?);
-    let from_top = folder.strip_prefix(&top).map(Path::to_path_buf);
+    let top = git::repository(folder)?.top;
+    let from_top = disk::leads_to(folder)
+        .strip_prefix(&top)
+        .map(Path::to_path_buf);
     Ok((top, from_top.map_err(|error| error.to_string())?))
 }
 

@@ -21,21 +21,13 @@ use crate::profile::now;
 use crate::terms::{Tier, VariantId};
 use crate::verify::asks_for_result;
 
-/// What a run does with the records of verifications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a run does with the records of verifications: nothing, unless it is stated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordUse {
     /// Whether a record stands in for a verifying run.
     pub reads: bool,
     /// Whether verifying runs are recorded. A run of code under review records nothing.
     pub writes: bool,
-}
-
-impl RecordUse {
-    /// Nothing is recorded, and nothing reused.
-    pub const NONE: RecordUse = RecordUse {
-        reads: false,
-        writes: false,
-    };
 }
 
 /// A verification that was not repeated.
@@ -129,7 +121,8 @@ impl Records {
     /// Reads the file again: what another run of this tool recorded meanwhile counts.
     pub fn read_again(&mut self) {
         self.file = sha256_file(&self.path).ok();
-        self.known = read(&self.path).unwrap_or_default();
+        let bytes = read_regular_up_to(&self.path, most::CONFIG).unwrap_or_default();
+        self.known = json(&bytes).unwrap_or_default();
     }
 
     /// Their file.
@@ -180,11 +173,6 @@ impl Drop for Records {
             let _ = disk::remove_file(&self.path);
         }
     }
-}
-
-fn read(path: &Path) -> Option<BTreeMap<String, VerificationRecord>> {
-    let bytes = read_regular_up_to(path, most::CONFIG).ok()?;
-    json(&bytes).ok()
 }
 
 /// Whether verifications of a variant are recorded at all: the compiler makes its program, and each

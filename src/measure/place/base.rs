@@ -165,11 +165,9 @@ impl BaseProject {
 
     /// The base's version of a variant: its code and arguments, measured as the current one is; or
     /// why there is none.
-    fn variant(&self, current: &Variant) -> Result<Variant, String> {
-        let config = self.config.as_ref().map_err(Clone::clone)?;
-        let base = config
-            .variant(&current.id)
-            .ok_or_else(|| "it has no such variant".to_owned())?;
+    fn variant(config: &Config, current: &Variant) -> Result<Variant, String> {
+        let base = config.variant(&current.id);
+        let base = base.ok_or("it has no such variant")?;
         if base.args != current.args {
             return Err("its workload (`args`) differs".to_owned());
         }
@@ -197,10 +195,6 @@ impl BaseProject {
         prebuilt: Option<&PrebuiltSide>,
         watch: &dyn Watch,
     ) -> Result<Vec<Result<BaseVariant<'_>, Finding>>, Error> {
-        let variants: Vec<Result<Variant, String>> = current
-            .iter()
-            .map(|variant| self.variant(variant))
-            .collect();
         let config = match &self.config {
             Ok(config) => config,
             Err(why) => {
@@ -208,6 +202,8 @@ impl BaseProject {
                 return Ok(current.iter().map(unavailable).collect());
             }
         };
+        let variants = current.iter().map(|one| BaseProject::variant(config, one));
+        let variants: Vec<Result<Variant, String>> = variants.collect();
         let there: Vec<&Variant> = variants.iter().flatten().collect();
         let (artifacts, findings) = match prebuilt {
             Some(prebuilt) => prebuilt.of(&there),
@@ -258,15 +254,11 @@ impl BaseProject {
     /// The finding that a variant has no base to measure side by side with.
     pub(in crate::measure) fn unavailable(&self, variant: &Variant, why: &str) -> Finding {
         let at = short(self.commit().unwrap_or_default());
-        let is_new = |base: &Config| base.variant(&variant.id).is_none();
-        if self.config.as_ref().is_ok_and(is_new) {
-            let gate = self
-                .config
-                .as_ref()
-                .ok()
-                .filter(|base| base.suites.is_empty());
-            let (lacks, next) = match gate.and_then(|base| base.path.strip_prefix(&base.root).ok())
-            {
+        if let Ok(base) = &self.config
+            && base.variant(&variant.id).is_none()
+        {
+            let file = base.path.strip_prefix(&base.root).ok();
+            let (lacks, next) = match file.filter(|_| base.suites.is_empty()) {
                 Some(file) => (
                     format!("`{}`", file.display()),
                     "nothing, if the gate begins with this change; else name a revision that has it",

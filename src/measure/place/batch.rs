@@ -7,14 +7,14 @@ use crate::build::{Artifact, Builder, compiled_profile};
 use crate::config::{Config, Variant};
 use crate::disk;
 use crate::files::STATIC_PROFILE_FILE;
-use crate::finding::{Code, Error, Finding};
+use crate::finding::{Error, Finding};
 use crate::measure::job::seeds::fresh_seed;
 use crate::measure::watch::Watch;
 use crate::profile::Profile;
 use crate::sanitize::{Sanitized, SanitizedVariant, SanitizerRun, sanitize};
 use crate::terms::VariantId;
 use crate::toolchain::Sanitizer;
-use crate::verify::{Verified, verify, why_not_startable};
+use crate::verify::{Verified, missing_program, verify};
 
 /// Variants of one project that go through the stages together.
 #[derive(Clone, Copy)]
@@ -86,8 +86,7 @@ impl Batch<'_> {
                 && !disk::is_there(root.join(word))
         });
         let missing = script.or(Some(program).filter(is_ours))?;
-        let (what, next) = why_not_startable(root, missing)?;
-        Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
+        missing_program(root, variant, missing)
     }
 
     /// Static profiles of what was built.

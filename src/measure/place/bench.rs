@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
-use super::prebuilt::Prebuilt;
+use super::order::Packed;
 use crate::config::Variant;
 use crate::device::{FaultWatch, Faults, Gpu, Health};
 use crate::disk;
@@ -76,7 +76,7 @@ impl<'a> Bench<'a> {
     pub fn new(
         batch: Batch<'a>,
         overrides: &'a [String],
-        prebuilt: Option<&Prebuilt>,
+        packed: Option<&Packed>,
     ) -> Result<Bench<'a>, Error> {
         let (config, variants) = (batch.config, batch.variants);
         let toolchain = &config.toolchain;
@@ -91,8 +91,8 @@ impl<'a> Bench<'a> {
         let sanitizer = batch.locate_sanitizer()?;
         let mut pins = gpu_pins(toolchain, &gpu);
         pins.extend(toolchain.pins.ncu(&ncu_version));
-        if let Some(prebuilt) = prebuilt {
-            let compilers = prebuilt.current.compilers().into_iter();
+        if let Some(packed) = packed {
+            let compilers = packed.programs.current.compilers().into_iter();
             pins.extend(compilers.filter_map(|version| toolchain.pins.cuda(version)));
         } else if variants.iter().any(|variant| variant.needs_nvcc()) {
             let nvcc = Nvcc::locate(toolchain, &config.work)?;

@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
         Place {
             output,
             watch,
-            records: RecordUse::NONE,
+            records: RecordUse::default(),
             packed: None,
             run_file: None,
         }
@@ -120,12 +120,8 @@ impl<'a> Plan<'a> {
                 watch: place.watch,
             },
             base: self.base,
-            output: place.output,
             overrides: &self.selected.overrides,
-            records: place.records,
-            prebuilt: place.packed.map(|packed| &packed.programs),
-            packed_files: place.packed.map(|packed| packed.files.as_str()),
-            run_file: place.run_file,
+            place: *place,
         }
     }
 }
@@ -137,16 +133,8 @@ pub(in crate::measure) struct Order<'a> {
     pub batch: Batch<'a>,
     /// The base revision, where it is measured side by side with them.
     pub base: Option<&'a BaseProject>,
-    /// As [`Place::output`].
-    pub output: &'a Path,
     /// Constants of a trial (`--define`).
     pub overrides: &'a [String],
-    /// What is done with records of verifications.
-    pub records: RecordUse,
-    /// What another machine built, where nothing is built here.
-    pub prebuilt: Option<&'a Prebuilt>,
-    /// sha256 of the list of all files that came with it.
-    pub packed_files: Option<&'a str>,
-    /// The file of the run, where another one may resume it.
-    pub run_file: Option<&'a RunFile>,
+    /// Where.
+    pub place: Place<'a>,
 }

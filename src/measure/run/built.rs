@@ -33,12 +33,12 @@ use std::path::PathBuf;
 /// # Errors
 /// [`Error`] where the machine failed; what concerns one variant is a finding.
 pub(in crate::measure) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
-    let Order { batch, output, .. } = order;
+    let (batch, output) = (order.batch, order.place.output);
     let mut measured = Captures {
         folder: output.to_path_buf(),
         ..Captures::default()
     };
-    if let Some(run_file) = order.run_file {
+    if let Some(run_file) = order.place.run_file {
         measured.findings.extend(run_file.begin(batch.watch)?);
     }
     let mut seal = Seal::default();
@@ -54,7 +54,7 @@ pub(in crate::measure) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     let mut earlier = BTreeMap::new();
     for variant in batch.variants {
         let id = &variant.id;
-        let kept = order.run_file.map(|run_file| run_file.kept(id));
+        let kept = order.place.run_file.map(|run_file| run_file.kept(id));
         match kept.unwrap_or(Ok(None)) {
             Ok(Some(kept)) => {
                 keep_earlier(output, id)?;
@@ -71,8 +71,8 @@ pub(in crate::measure) fn build(order: Order<'_>) -> Result<Built<'_>, Error> {
     }
     let mut built = Built {
         // Where two programs are compared, no commit says which is which.
-        git: match (order.prebuilt, order.base) {
-            (Some(prebuilt), _) => prebuilt.git.clone(),
+        git: match (order.place.packed, order.base) {
+            (Some(packed), _) => packed.programs.git.clone(),
             (None, Some(base)) if base.commit().is_none() => None,
             _ => crate::git::revision(&batch.config.root),
         },
@@ -207,9 +207,7 @@ impl<'a> Built<'a> {
 
     /// Whether verifications may be reused or recorded.
     fn uses_records(&self) -> bool {
-        let Order {
-            records, overrides, ..
-        } = self.order;
+        let (records, overrides) = (self.order.place.records, self.order.overrides);
         // A build command may write what other programs read.
         let unknown = !overrides.is_empty() || self.ran_build_command();
         let mut variants = self.order.batch.variants.iter();
@@ -219,7 +217,7 @@ impl<'a> Built<'a> {
 
     /// What programs of each side could read.
     fn readable_files(&self) -> Vec<(Side, Result<ReadableFiles, String>)> {
-        let is_kept = self.order.run_file.is_some() && self.order.packed_files.is_none();
+        let is_kept = self.order.place.run_file.is_some() && self.order.place.packed.is_none();
         if !is_kept && !self.uses_records() {
             return Vec::new();
         }
@@ -241,9 +239,9 @@ impl<'a> Built<'a> {
     pub fn leave_out(&mut self, variants: &[VariantId]) -> Result<(), Error> {
         for variant in variants {
             if self.earlier.remove(variant).is_some() {
-                clear_measured(self.order.output, variant)?;
+                clear_measured(self.order.place.output, variant)?;
             }
-            settle(self.order.output, variant)?;
+            settle(self.order.place.output, variant)?;
         }
         self.sides
             .retain(|sides| !variants.contains(&sides.variant.id));
@@ -290,7 +288,7 @@ impl<'a> Built<'a> {
             batch.watch.notes(&text);
         }
         let lock = run.turn(commands_ran)?;
-        let before = self.order.run_file.and_then(RunFile::sick);
+        let before = self.order.place.run_file.and_then(RunFile::sick);
         let before = before.filter(|sick| sick.uuid == run.bench.gpu.uuid);
         run.sick = run.bench.sick().or_else(|| before.cloned());
         if let Err(error) = run.all_in_turn(self.sides, earlier, stop) {
@@ -306,17 +304,17 @@ impl<'a> Built<'a> {
 
     /// Builds both sides, and keeps what the compiler made of them.
     fn both_sides(&mut self) -> Result<Vec<Sides<'a>>, Error> {
-        let Order { batch, output, .. } = self.order;
+        let (batch, output) = (self.order.batch, self.order.place.output);
         let started = std::time::Instant::now();
-        let (of_base, prebuilt) = (self.order.base, self.order.prebuilt);
+        let (of_base, packed) = (self.order.base, self.order.place.packed);
         let base = || {
-            let prebuilt = prebuilt.map(|prebuilt| &prebuilt.base);
+            let prebuilt = packed.map(|packed| &packed.programs.base);
             let build =
                 |base: &'a BaseProject| base.build(batch.variants, prebuilt, &OfBase(batch.watch));
             of_base.map_or(Ok(Vec::new()), build)
         };
-        let current = || match prebuilt {
-            Some(prebuilt) => Ok(prebuilt.current.of(batch.variants)),
+        let current = || match packed {
+            Some(packed) => Ok(packed.programs.current.of(batch.variants)),
             None => batch.build(),
         };
         // The base first where a build command of the change could write to the base's sources.

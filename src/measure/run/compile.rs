@@ -8,7 +8,7 @@ use crate::disk;
 use crate::files::{clear_compiled, variant_folder};
 use crate::finding::{Code, Error, Finding, WarnReason};
 use crate::measure::captures::{Captures, Source};
-use crate::measure::place::order::{Order, Place, Plan};
+use crate::measure::place::order::{Place, Plan};
 use crate::measure::watch::OfBase;
 
 /// What needs no GPU: builds the variants of a plan, and the base's where there is one, and measures
@@ -29,7 +29,7 @@ pub fn compile(plan: &Plan<'_>, place: &Place<'_>) -> Result<Captures, Error> {
             Some(why) => measured.findings.push(no_static_gate(variant, why)),
         }
     }
-    let Order { batch, output, .. } = plan.order(place, &gated);
+    let (batch, output) = (plan.order(place, &gated).batch, place.output);
     let git = crate::git::revision(&batch.config.root);
     let started = std::time::Instant::now();
     // The base first: a build command of the change could write to the base's sources.

@@ -38,7 +38,7 @@ use crate::process::interrupted_soon;
 use crate::profile::Profile;
 use crate::terms::{Phase, Tier, VariantId, counted};
 use crate::verdict::Stopping;
-use crate::verify::why_not_startable;
+use crate::verify::missing_program;
 
 /// A variant as it is timed as its program runs.
 struct Timed {
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
     /// still found at the end.
     pub fn turn(&mut self, commands_ran: bool) -> Result<File, Error> {
         let by_command = commands_ran && !self.seal.broken().is_empty();
-        let keep = self.order.run_file.map(RunFile::sick_file);
+        let keep = self.order.place.run_file.map(RunFile::sick_file);
         let lock = self.bench.lock(keep)?;
         if !by_command {
             self.records.read_again();
@@ -94,7 +94,10 @@ impl<'a> Run<'a> {
     ) -> Result<(bool, Vec<Finding>), Error> {
         if variant.verification != Verification::OwnRun {
             // Its first run is under a profiler, whose messages are about the profiler.
-            let missing = missing_program(batch, variant, artifact);
+            let missing = artifact
+                .run
+                .first()
+                .and_then(|program| missing_program(&batch.config.root, variant, program));
             if missing.is_some() || variant.verification == Verification::None {
                 return Ok((missing.is_none(), missing.into_iter().collect()));
             }
@@ -141,7 +144,7 @@ impl<'a> Run<'a> {
             gpu: &self.bench.gpu,
             profiler: (&self.bench.ncu_version, self.bench.libcupti.as_ref()),
             overrides: self.bench.overrides,
-            packed_files: self.order.packed_files,
+            packed_files: self.order.place.packed.map(|packed| packed.files.as_str()),
             files: &self.files,
         }
     }
@@ -155,7 +158,7 @@ impl<'a> Run<'a> {
         key: &str,
         now: &VerificationRecord,
     ) -> bool {
-        let reads = self.order.records.reads;
+        let reads = self.order.place.records.reads;
         let record = self.records.covering(key, now).filter(|_| reads).cloned();
         let Some(record) = record else {
             return false;
@@ -173,7 +176,7 @@ impl<'a> Run<'a> {
     fn set_aside(&mut self) {
         // The driver may report what the last program met only now.
         let sick = self.bench.sick().or(self.sick.take());
-        if let (Some(sick), Some(run_file)) = (&sick, self.order.run_file) {
+        if let (Some(sick), Some(run_file)) = (&sick, self.order.place.run_file) {
             run_file.sick_file().keep(sick);
         }
         if sick.is_some() {
@@ -207,14 +210,14 @@ impl<'a> Run<'a> {
         findings.extend(resumed(&self.measured.resumed));
         if let Some(altered) = altered {
             self.measured.findings.push(altered);
-        } else if self.order.records.writes && self.measured.sick.is_empty() {
+        } else if self.order.place.records.writes && self.measured.sick.is_empty() {
             let findings = &self.measured.findings;
             self.records.write(|variant| {
                 let mut findings = findings.iter();
                 !findings.any(|one| one.concerns(variant) && one.denies())
             });
         }
-        if let (Some(run_file), []) = (self.order.run_file, self.measured.sick.as_slice()) {
+        if let (Some(run_file), []) = (self.order.place.run_file, self.measured.sick.as_slice()) {
             run_file.whole();
         }
         self.measured
@@ -227,7 +230,7 @@ impl<'a> Run<'a> {
         mut earlier: BTreeMap<VariantId, Kept>,
         stop: &dyn Stopping,
     ) -> Result<(), Error> {
-        let Order { batch, output, .. } = self.order;
+        let (batch, output) = (self.order.batch, self.order.place.output);
         batch.watch.expects(sides.len());
         for sides in sides {
             let id = sides.variant.id.clone();
@@ -281,13 +284,13 @@ impl<'a> Run<'a> {
     ) -> Result<Captures, Error> {
         // On a sick GPU nothing says that the variant is what failed.
         let recording = recording.filter(|_| self.sick.is_none());
-        let (Some(run_file), Some(mut record)) = (self.order.run_file, recording) else {
+        let (Some(run_file), Some(mut record)) = (self.order.place.run_file, recording) else {
             return Ok(own);
         };
         let findings = std::mem::take(&mut own.findings).into_iter();
         let (of_this_run, findings) = findings.partition(|one| one.code == Code::Resumed);
         own.findings = findings;
-        let folder = variant_folder(self.order.output, &record.variant);
+        let folder = variant_folder(self.order.place.output, &record.variant);
         let mut files = self.seal.below(&folder);
         if files.is_empty() {
             // What a failed variant leaves may still change.
@@ -315,7 +318,7 @@ impl<'a> Run<'a> {
         kept: Option<Kept>,
         stop: &dyn Stopping,
     ) -> Result<Turn, Error> {
-        let Order { batch, output, .. } = self.order;
+        let (batch, output) = (self.order.batch, self.order.place.output);
         let id = &sides.variant.id;
         let had_any = kept.is_some();
         let folders = [variant_folder(output, id), base_folder(output, id)];
@@ -327,7 +330,7 @@ impl<'a> Run<'a> {
             return Ok((None, BTreeMap::new()));
         };
         let mut recording: Recording<'_> = None;
-        if let Some(run_file) = self.order.run_file {
+        if let Some(run_file) = self.order.place.run_file {
             let memory_errors = self.bench.faults().map(FaultWatch::counted_errors);
             let key = self.keys().measurement(&sides, memory_errors);
             let resumption = kept.map(|kept| kept.resumption(&key)).unwrap_or_default();
@@ -377,7 +380,7 @@ impl<'a> Run<'a> {
         record: VariantRecord,
         complete: Complete,
     ) -> Result<Turn, Error> {
-        let Order { batch, output, .. } = self.order;
+        let (batch, output) = (self.order.batch, self.order.place.output);
         let (mut measured, mut files) = (complete.measured, complete.files);
         let is_failed = complete.failure.is_some();
         if is_failed {
@@ -399,7 +402,7 @@ impl<'a> Run<'a> {
                 profile.write(&folder.join(STATIC_PROFILE_FILE))?;
             }
         }
-        let began = self.order.run_file.and_then(RunFile::interrupted);
+        let began = self.order.place.run_file.and_then(RunFile::interrupted);
         measured.resumed.push(Resumed {
             variant: variant.id.clone(),
             began: began.unwrap_or_default().to_owned(),
@@ -490,7 +493,7 @@ impl<'a> Run<'a> {
     where
         'a: 's,
     {
-        let Order { batch, output, .. } = self.order;
+        let (batch, output) = (self.order.batch, self.order.place.output);
         let folder = variant_folder(output, &variant.id);
         let reused = self.measured.reused.iter();
         let mut reused = reused.filter(|one| one.variant == variant.id && !one.of_base);
@@ -558,7 +561,7 @@ impl<'a> Run<'a> {
                 break answer;
             }
         };
-        self.measured.findings.extend(retries.warnings());
+        self.measured.findings.extend(retries.warnings);
         self.measured.findings.append(&mut subjects.failed_beside);
         for subject in subjects.base.iter().chain([&subjects.current]) {
             self.cost += subject.cost;
@@ -708,12 +711,6 @@ fn unheard(gpu: &str, why: &str) -> Finding {
         ),
         "look for `Xid` in the kernel's log (dmesg), and measure again",
     )
-}
-
-/// The finding that a program cannot be started, because there is none.
-fn missing_program(batch: Batch<'_>, variant: &Variant, artifact: &Artifact) -> Option<Finding> {
-    let (what, next) = why_not_startable(&batch.config.root, artifact.run.first()?)?;
-    Some(Finding::deny(Code::NotStarted, &variant.id, what, next))
 }
 
 /// The base's version of a variant, about to be measured.

@@ -27,7 +27,7 @@ pub fn measure(plan: &Plan<'_>, place: &Place<'_>, stop: &dyn Stopping) -> Resul
     let mut captures = Captures::default();
     if !variants.is_empty() {
         let order = plan.order(place, &variants);
-        let bench = || Bench::new(order.batch, order.overrides, order.prebuilt);
+        let bench = || Bench::new(order.batch, order.overrides, place.packed);
         let changed = changed(plan, place, &variants);
         let must_measure = |changed: &ChangedFiles| variants.iter().any(|one| changed.concern(one));
         // What the machine lacks is reported before anything is built, where it is surely needed.

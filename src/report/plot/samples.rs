@@ -7,7 +7,7 @@ use super::axis::{Axis, within};
 use crate::judge::{Comparison, Outcome, VariantReport};
 use crate::metric::{Direction, display_value};
 use crate::report::print::{cut, one_line};
-use crate::report::rows::{class, mark, several_kernels, title, verdict_word};
+use crate::report::rows::{look, several_kernels, title, verdict_word};
 use crate::report::weight::badness;
 use crate::statistics::of_process;
 use crate::verdict::{Change, Verdict};
@@ -150,7 +150,7 @@ impl Strip {
                 path class="limit" d=(format!("M{} {}V{}", px(x.at(*limit)), px(HEAD - 3.0), px(BOTTOM + 3.0))) {}
             }
             (side(&samples.reference, before, 0, report.mode.reference(), "was"))
-            (side(&samples.current, now, 1, "current", class(comparison.verdict)))
+            (side(&samples.current, now, 1, "current", look(comparison.verdict).class))
             @for value in x.ticks(3) {
                 text class="quiet" x=(px(x.at(value))) y=(px(BOTTOM + 15.0)) text-anchor=(text_anchor(x.at(value))) { (one_line(&display_value(value, unit))) }
             }
@@ -179,7 +179,7 @@ impl Strip {
             title { (self.description()) }
             text class="name" x="0" y="13" {
                 (cut(&self.name, 60))
-                tspan class=(class(self.verdict)) dx="8" { (mark(self.verdict)) " " (verdict_word(self.verdict)) }
+                tspan class=(look(self.verdict).class) dx="8" { (look(self.verdict).mark) " " (verdict_word(self.verdict)) }
             }
             text class="figure" x=(px(WIDTH)) y="13" text-anchor="end" { (self.summary) }
             (self.samples)

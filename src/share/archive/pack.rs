@@ -165,7 +165,7 @@ fn index(packing: Packing<'_>, output: &Output, blobs: &mut Blobs) -> Result<Ind
 fn top_of(root: &Path) -> PathBuf {
     let top = git::repository(root).ok().map(|repository| repository.top);
     match top {
-        Some(top) if leads_to(root).starts_with(leads_to(&top)) => top,
+        Some(top) if leads_to(root).starts_with(&top) => top,
         _ => root.to_path_buf(),
     }
 }

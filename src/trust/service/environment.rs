@@ -22,21 +22,25 @@ pub struct Stated {
 
 /// What is wrong with the file of GitHub's event, where a variable names one, and the next step.
 pub fn unread_event(variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, &'static str)> {
-    let path = variable(EVENT_FILE).filter(|path| !path.is_empty())?;
-    let (why, next) = match read_regular(Path::new(&path)) {
-        Ok(bytes) => (
-            json::<Value>(&bytes).err()?,
-            "let this step read the service's own file, as it was written",
-        ),
-        Err(error) => (
-            error.to_string(),
-            "let this step read the file, as by a mount of its folder into the container",
-        ),
+    event(variable).err()
+}
+
+fn event(variable: &dyn Fn(&str) -> Option<String>) -> Result<Value, (String, &'static str)> {
+    let Some(path) = variable(EVENT_FILE).filter(|path| !path.is_empty()) else {
+        return Ok(Value::Null);
     };
-    Some((
-        format!("{EVENT_FILE} names {path}, which cannot be read: {why}"),
-        next,
-    ))
+    let unread = |why: String, next| {
+        let what = format!("{EVENT_FILE} names {path}, which cannot be read: {why}");
+        (what, next)
+    };
+    let bytes = read_regular(Path::new(&path)).map_err(|error| {
+        let next = "let this step read the file, as by a mount of its folder into the container";
+        unread(error.to_string(), next)
+    })?;
+    json(&bytes).map_err(|why| {
+        let next = "let this step read the service's own file, as it was written";
+        unread(why, next)
+    })
 }
 
 /// The variables of a run, and the event that one of them names the file of.
@@ -58,7 +62,9 @@ impl<'a> Environment<'a> {
         let value = match name.strip_prefix("event.") {
             None => (self.variable)(name)?,
             Some(field) => {
-                let mut value = self.event();
+                let mut value = self
+                    .event
+                    .get_or_init(|| event(self.variable).unwrap_or_default());
                 for key in field.split('.') {
                     value = value.get(key)?;
                 }
@@ -71,15 +77,6 @@ impl<'a> Environment<'a> {
             }
         };
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
-    }
-
-    fn event(&self) -> &Value {
-        self.event.get_or_init(|| {
-            (self.variable)(EVENT_FILE)
-                .and_then(|path| read_regular(Path::new(&path)).ok())
-                .and_then(|bytes| json(&bytes).ok())
-                .unwrap_or_default()
-        })
     }
 
     /// Whether a variable is set to a value that counts.

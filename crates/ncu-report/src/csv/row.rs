@@ -1,13 +1,13 @@
 //! Rows of a region, split into cells.
 //!
-//! ncu quotes every cell, so nearly all rows are split by a search for quotes, eight bytes at a
-//! time. The csv-core crate splits a row of another form (with a quote in a cell, or a line of the
-//! program). It gives the same cells for a plain row.
+//! ncu quotes every cell, so nearly all rows are split by a search for quotes. The csv-core crate
+//! splits a row of another form (with a quote in a cell, or a line of the program). It gives the same
+//! cells for a plain row.
 
 use std::ops::Range;
 
 use csv_core::{ReadRecordResult, Reader};
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use super::tables::Region;
 use crate::error::ReadError;
@@ -163,7 +163,7 @@ fn split(text: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
         match text.get(at)? {
             b'"' => {
                 let start = at + 1;
-                let end = start + find_quote(text.get(start..)?)?;
+                let end = start + memchr(b'"', text.get(start..)?)?;
                 cells.push(start..end);
                 at = end + 1;
             }
@@ -180,25 +180,6 @@ fn split(text: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
             _ => return None,
         }
     }
-}
-
-/// Offset of the first quote. Cells are short, so a call would cost more than the search.
-#[inline]
-fn find_quote(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
-    let mut at = 0;
-    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk) {
-        let zero_where_quote = u64::from_le_bytes(*word) ^ QUOTES;
-        // The lowest set bit is the highest bit of the first zero byte.
-        let found = zero_where_quote.wrapping_sub(ONES) & !zero_where_quote & (ONES << 7);
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    let rest = text.get(at..)?.iter().position(|&byte| byte == b'"')?;
-    Some(at + rest)
 }
 
 /// The rows that are not plain.

@@ -4,9 +4,6 @@ use crate::error::ReadError;
 
 /// Bytes of memory for each byte of the file. Real reports need less than 2; a crafted one, full
 /// of empty results, is rejected before it fills the memory of the machine.
-///
-/// The bytes of the file are one more. While the lines of a cubin are read, they may take twice
-/// the cubin and its copy, so that all is less than 8 times the file.
 const PER_FILE_BYTE: usize = 4;
 
 /// Memory that any file may take, in bytes. A small file may need more than the factor allows.
@@ -14,19 +11,17 @@ const ANY_FILE: usize = 24 << 20;
 
 /// The memory that is left.
 pub(super) struct Memory {
-    /// `None` after more was asked for.
-    left: Option<usize>,
+    /// In bytes.
+    left: usize,
 }
 
 impl Memory {
     pub(super) fn for_file(file_size: usize) -> Memory {
         Memory {
             // A small file may have overheads that the factor alone would not allow.
-            left: Some(
-                file_size
-                    .saturating_mul(PER_FILE_BYTE)
-                    .saturating_add(ANY_FILE),
-            ),
+            left: file_size
+                .saturating_mul(PER_FILE_BYTE)
+                .saturating_add(ANY_FILE),
         }
     }
 
@@ -34,10 +29,7 @@ impl Memory {
     /// empty, so its elements count twice.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize, offset: usize) -> Result<(), ReadError> {
-        let left = self.left.and_then(|left| left.checked_sub(bytes));
-        // A caller that ignores the damage in a part of the file finds out later.
-        self.left = left;
-        left.map(drop).ok_or_else(|| {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
             ReadError::report(
                 offset,
                 format!(
@@ -46,6 +38,7 @@ impl Memory {
                     ANY_FILE >> 20
                 ),
             )
-        })
+        })?;
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::memory::Memory;
 use super::scalar::scalar;
 use super::strings::{MEMORY_PER_NAME, StringTable};
-use super::wire::{Slice, lossy};
+use super::wire::Slice;
 use crate::catalog::{Chip, Unit, unit_of};
 use crate::error::ReadError;
 use crate::metrics::Metrics;
@@ -53,7 +53,7 @@ impl MetricValues {
             .strings
             .iter()
             .map(|name| {
-                let text = lossy(name);
+                let text = String::from_utf8_lossy(name);
                 memory.take(text.len().saturating_add(MEMORY_PER_NAME), 0)?;
                 Ok(Arc::from(text.as_ref()))
             })
@@ -82,8 +82,6 @@ impl MetricValues {
         let (mut id, mut value) = (None, Value::Missing);
         while let Some(field) = message.field()? {
             match field.number {
-                // Values by instruction or by unit of the chip: some metrics have a thousand.
-                3 => message.skip_short(3),
                 1 => id = Some(field.integer()?),
                 2 => value = scalar(field.bytes()?, memory)?,
                 _ => {}

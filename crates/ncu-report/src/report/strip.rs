@@ -136,10 +136,6 @@ fn conditions_only(line: &str) -> String {
 }
 
 impl Stripping<'_> {
-    fn count(&mut self, kind: &'static str) {
-        self.scrubber.count(kind);
-    }
-
     /// The sources and the results of a block.
     fn payload(&mut self, block: &Block<'_>, names: &[String]) -> Result<Vec<u8>, ReadError> {
         let mut out = Vec::with_capacity(block.payload.bytes.len());
@@ -155,7 +151,7 @@ impl Stripping<'_> {
             }
         }
         if !left.bytes.is_empty() {
-            self.count("unknown data");
+            self.scrubber.count("unknown data");
         }
         Ok(out)
     }
@@ -171,7 +167,7 @@ impl Stripping<'_> {
                 (6, Some(process)) => write_bytes(&mut out, 6, &self.process(process)?),
                 // The counts, and the names of the metrics.
                 (1 | 2 | 4 | 7 | 8 | 9, _) => out.extend_from_slice(field.whole),
-                _ => self.count("unknown data"),
+                _ => self.scrubber.count("unknown data"),
             }
         }
         Ok(out)
@@ -190,11 +186,11 @@ impl Stripping<'_> {
                 (5, Some(text)) if text.bytes.is_empty() => out.extend_from_slice(field.whole),
                 (6, Some(device)) => write_bytes(&mut out, 6, &self.device(device)?),
                 (11, Some(line)) => {
-                    self.count("command line");
+                    self.scrubber.count("command line");
                     let line = conditions_only(&line.text()?);
                     write_bytes(&mut out, 11, line.as_bytes());
                 }
-                _ => self.count("session detail"),
+                _ => self.scrubber.count("session detail"),
             }
         }
         Ok(out)
@@ -208,15 +204,15 @@ impl Stripping<'_> {
             match (field.number, field.content) {
                 (1 | 3 | 4, Some(_)) | (6, None) => out.extend_from_slice(field.whole),
                 (2, Some(_)) => {
-                    self.count("kernel of the operating system");
+                    self.scrubber.count("kernel of the operating system");
                     write_bytes(&mut out, 2, b"");
                 }
                 (5, Some(name)) => {
                     self.remove_host(&name.text()?);
                     write_bytes(&mut out, 5, NO_HOST.as_bytes());
                 }
-                (7, _) => self.count("network address"),
-                _ => self.count("session detail"),
+                (7, _) => self.scrubber.count("network address"),
+                _ => self.scrubber.count("session detail"),
             }
         }
         Ok(out)
@@ -224,7 +220,7 @@ impl Stripping<'_> {
 
     fn remove_host(&mut self, name: &str) {
         if !matches!(name, "" | NO_HOST | "127.0.0.1") {
-            self.count("host name");
+            self.scrubber.count("host name");
             self.scrubber.learn_host(name);
         }
     }
@@ -244,7 +240,7 @@ impl Stripping<'_> {
                     let name = self.scrubber.whole(&program);
                     write_bytes(&mut out, 3, name.as_bytes());
                 }
-                _ => self.count("session detail"),
+                _ => self.scrubber.count("session detail"),
             }
         }
         Ok(out)
@@ -258,7 +254,7 @@ impl Stripping<'_> {
                 let name = raw::next(&mut attribute)?.and_then(|name| name.content);
                 let name = name.map(|name| name.text()).transpose()?;
                 if name.is_some_and(|name| identifies_the_gpu(&name)) {
-                    self.count("identity of the GPU");
+                    self.scrubber.count("identity of the GPU");
                     continue;
                 }
             }
@@ -274,16 +270,16 @@ impl Stripping<'_> {
             match (field.number, field.content) {
                 (1 | 5 | 6 | 7, None) | (9, Some(_)) => out.extend_from_slice(field.whole),
                 (4, Some(cubin)) => write_bytes(&mut out, 4, &self.cubin(cubin.bytes)),
-                (2, Some(_)) => self.count("listing of machine code"),
-                (3, Some(_)) => self.count("intermediate code"),
+                (2, Some(_)) => self.scrubber.count("listing of machine code"),
+                (3, Some(_)) => self.scrubber.count("intermediate code"),
                 (8, Some(mut files)) => {
                     while let Some(file) = raw::next(&mut files)? {
                         if file.content.is_some() {
-                            self.count("source file");
+                            self.scrubber.count("source file");
                         }
                     }
                 }
-                _ => self.count("unknown data"),
+                _ => self.scrubber.count("unknown data"),
             }
         }
         Ok(out)
@@ -293,11 +289,11 @@ impl Stripping<'_> {
     fn cubin(&mut self, cubin: &[u8]) -> Vec<u8> {
         let mut kept = None;
         if self.keep_machine_code {
-            self.count("debug information");
+            self.scrubber.count("debug information");
             kept = without_debug_sections(cubin);
         }
         if kept.is_none() {
-            self.count("machine code");
+            self.scrubber.count("machine code");
         }
         kept.unwrap_or_default()
     }
@@ -315,7 +311,7 @@ impl Stripping<'_> {
             if is_name {
                 out.extend_from_slice(field.whole);
             } else if field.number == layout.metrics && metric_identifies_the_gpu(&field, names)? {
-                self.count("identity of the GPU");
+                self.scrubber.count("identity of the GPU");
             } else {
                 self.unknown(&field, &mut out, 0);
             }
@@ -344,7 +340,7 @@ impl Stripping<'_> {
             let clean = self.scrubber.whole(text);
             write_bytes(out, field.number, clean.as_bytes());
         } else {
-            self.count("unknown data");
+            self.scrubber.count("unknown data");
         }
     }
 }

@@ -4,7 +4,6 @@
 //! There is no recursion: the caller opens each nested message. Every offset in an error counts
 //! from the beginning of the file.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use crate::error::ReadError;
@@ -81,7 +80,7 @@ impl<'a> Slice<'a> {
                 ),
             ));
         }
-        let mut text = lossy(self.bytes).into_owned();
+        let mut text = String::from_utf8_lossy(self.bytes).into_owned();
         text.shrink_to_fit();
         Ok(text)
     }
@@ -138,15 +137,6 @@ impl<'a> Slice<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Cuts off all messages of less than 128 bytes in the field `number`, up to the first that is
-    /// another field, longer or damaged.
-    #[inline(always)]
-    pub(super) fn skip_short(&mut self, number: u8) {
-        while let Some((_, rest)) = short_message(self.bytes, number) {
-            self.bytes = rest;
-        }
     }
 
     /// Reads a length and cuts off as many bytes.
@@ -235,27 +225,6 @@ fn no_field(offset: usize, what: &str, found: u64) -> ReadError {
     )
 }
 
-/// The content of the first field, and what follows it, if it is a message of less than 128 bytes
-/// in the field `number`, which is below 16; `None` for any other field, damaged or not.
-#[inline(always)]
-pub(super) fn short_message(bytes: &[u8], number: u8) -> Option<(&[u8], &[u8])> {
-    match bytes {
-        [key, length @ ..0x80, rest @ ..] if *key == number << 3 | 2 => {
-            rest.split_at_checked(usize::from(*length))
-        }
-        _ => None,
-    }
-}
-
-/// The bytes as a text; what is not UTF-8 is replaced. Nearly all texts are UTF-8, and that is
-/// cheaper to check than to repair.
-pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
-    }
-}
-
 /// A field of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
@@ -329,38 +298,5 @@ impl<'a> Field<'a> {
                 self.number
             ),
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![expect(clippy::arithmetic_side_effects, reason = "numbers of a test")]
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_message_that_is_skipped_is_one_that_could_be_read(
-            lengths in proptest::collection::vec(0_u8..0x90, 0..6),
-            next in proptest::collection::vec(any::<u8>(), 0..6),
-        ) {
-            let mut bytes = Vec::new();
-            for length in lengths {
-                bytes.extend([0x1a, length]);
-                bytes.resize(bytes.len() + usize::from(length), length);
-            }
-            bytes.extend(next);
-            let (mut read, mut skipped) = (Slice::of_file(&bytes), Slice::of_file(&bytes));
-            skipped.skip_short(3);
-            while read.bytes.len() > skipped.bytes.len() {
-                let field = read.field();
-                prop_assert!(matches!(field, Ok(Some(field)) if field.number == 3));
-            }
-            prop_assert_eq!(read.bytes.len(), skipped.bytes.len());
-            prop_assert_eq!(skipped.offset(), bytes.len() - skipped.bytes.len());
-            prop_assert!(short_message(skipped.bytes, 3).is_none());
-        }
     }
 }
