@@ -211,6 +211,7 @@ const COMPILED: &str = r#"
 source = "*.cu" | build | 5 | there is no source `*.cu`: each file is named; check `source` of s/v in config.toml, a path from the folder of that file and no pattern
 source = "gone.cu" | build | 5 | the source `gone.cu` is no file; it is a link to `nowhere.cu`
 source = "k.cu"\ndefines = { TBP = 64 } | build | 0 | no file of this project names `TBP`: check the name
+source = "k.cu"\nflags = ["-G"] | check --static | 4 | the flag `-G` switches the optimization of device code off; `-lineinfo` keeps the lines
 source = "bench.cu" | check --static | 5 | kernel-missing; has no kernel; name a source that defines a `__global__` function
 source = "k.cu" | build -D TPB=64 | 0 | no file of this project names `TPB`: check the name; a build with `-D` is not locked: put a constant that stays into `defines`
 source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename the source to `.cu`

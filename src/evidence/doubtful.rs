@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{Config, Counts, Metric, Variant, Work};
+use crate::config::{Config, Counts, Metric, Recipe, Variant, Work};
 use crate::finding::{Code, Finding};
 use crate::metric::{Level, Role, Tolerance, bounds};
 
@@ -57,7 +57,22 @@ pub fn doubtful(config: &Config) -> Vec<Finding> {
             )
         })
     });
-    let found = found.chain(uncompared);
+    let flags = config
+        .variants()
+        .filter_map(|variant| match &variant.recipe {
+            Recipe::Nvcc { flags, .. } => Some(flags),
+            Recipe::Command { .. } => None,
+        });
+    let mut flags = flags.flatten().chain(&config.toolchain.flags);
+    let debug = flags.find(|flag| ["-G", "--device-debug"].contains(&flag.as_str()));
+    let debug = debug.map(|flag| {
+        let message = format!("the flag `{flag}` switches the optimization of device code off");
+        (
+            message,
+            "remove it: `-lineinfo` keeps the lines of the source".to_owned(),
+        )
+    });
+    let found = found.chain(uncompared).chain(debug);
     let found: BTreeSet<_> = found.collect();
     let finding = |(message, next)| Finding::of_project(Code::RuleDoubtful, message, next);
     found.into_iter().map(finding).collect()

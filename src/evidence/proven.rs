@@ -27,7 +27,7 @@ pub fn numbers_unchecked(
             reference.provenance.captures.len()
         );
         let (id, is_imported) = (&variant.id, current.provenance.origin == ProfileOrigin::Imported);
-        let measure = || format!("an import has no results of its program: measure it, `sparsek-gate profile {id}`, or compare it with a lock of an import: sparsek-gate baseline --lock --accept-imported --reason '...' {id}");
+        let measure = || format!("an import has no results of its program: measure it (`sparsek-gate profile {id}`), or compare it with the lock of an earlier import");
         let next = is_imported.then(|| import_again(current).unwrap_or_else(measure));
         Finding::of(Code::NumbersUnchecked, id, message).or_next(next)
     })

@@ -136,7 +136,7 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         );
     }
     let shallow = if is_shallow(root) {
-        "; this clone is shallow and may lack it (`fetch-depth: 0`, or `git fetch --unshallow`)"
+        "; this clone is shallow and may lack it (`fetch-depth: 0` of GitHub, `GIT_DEPTH: 0` of GitLab, or `git fetch --unshallow`)"
     } else {
         ""
     };
@@ -147,11 +147,12 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
             "name a branch, a tag or a commit: `git branch --all` lists the branches".to_owned()
         }
     };
+    // A target is no branch that has the change.
     let form = match revision.starts_with("refs/") {
-        true => "--format=%(refname)",
-        false => "--format=%(refname:short)",
+        true => &["--format=%(refname)", "--no-contains=HEAD"][..],
+        false => &["--format=%(refname:short)"],
     };
-    let names = git(root, &["for-each-ref", form]).unwrap_or_default();
+    let names = git(root, &[&["for-each-ref"], form].concat()).unwrap_or_default();
     // The name of the remote alone is its default branch.
     let names: Vec<&str> = names.lines().filter(|name| *name != "origin").collect();
     let meant = nearest(revision, &names).map(|name| format!(", did you mean `{name}`?"));

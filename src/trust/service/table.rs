@@ -105,7 +105,7 @@ pub(super) const SERVICES: &[Service] = &[
             base: "CI_MERGE_REQUEST_TARGET_BRANCH_SHA",
             target: "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
         }),
-        fetch: "set `GIT_DEPTH: 0`, and fetch the target branch: git fetch origin \"+refs/heads/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME:refs/remotes/origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME\"",
+        fetch: "set `GIT_DEPTH: 0`, and fetch the target branch: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'",
         owning: Some(Owning::GitLab),
         ..PLAIN
     },
