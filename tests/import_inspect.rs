@@ -510,12 +510,19 @@ fn by_nobody(project: &Project) -> Option<impl Fn(&[&str]) -> Ran> {
     let mut mode = fs::metadata(above).unwrap().permissions();
     mode.set_mode(mode.mode() | 0o011);
     fs::set_permissions(above, mode).unwrap();
-    let gate = project.gate().get_program().to_owned();
+    let gate = project.gate();
     Some(move |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg(&gate).args(arguments);
-        command.current_dir(&folder).env("TMPDIR", &folder);
+        command.arg(gate.get_program()).args(arguments);
+        command.current_dir(&folder);
+        for (name, value) in gate.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.env("TMPDIR", &folder);
         Ran::by(&mut command)
     })
 }

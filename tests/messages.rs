@@ -69,6 +69,7 @@ source = "k.cu" | check --pull-request '' | 2 | the variable that names it is em
 source = "k.cu" | -C below init | 2 | below is a folder: name the file: `-C below/config.toml`
 source = "k.cu" | list ./k.cu | 2 | it is a file, and variants have names
 source = "k.cu" | list ss/v* | 2 | no variant or suite matches `ss/v*`; did you mean `s/v*`?
+source = "k.cu"\nexperimental = true | list s | 2 | `s` has experimental variants alone: pass --experimental, or name one, such as s/v
 source = "k.cu" | list s/x* | 2 | no variant or suite matches `s/x*`; `s` has v (`sparsek-gate list` shows all
 source = "k.cu" | check --report text:k.cu | 2 | `--report k.cu` would replace a file that is read
 source = "k.cu" | archive --output k.cu | 2 | `--output k.cu` would replace a file that is read
@@ -218,7 +219,10 @@ source = "k.cpp" | build | 5 | '__global__' does not name a type; s/v; rename th
 source = "k.cu"\nflags = ["-I$HOME/include"] | build | 5 | variables are not expanded: write the path itself; check `flags` of s/v
 source = "k.cu"\nflags = ["-march=native"] | build | 5 | it is one of the host compiler: write `-Xcompiler=-march=native`
 source = "k.cu"\nflags = ["-I include -DSMALL=1"] | build | 5 | one argument is one item: write `["-I", "include", "-DSMALL=1"]`
-source = "k.cu"\nflags = ["-DFOO BAR"] | build | 5 | one argument is one item: write `["-DFOO", "BAR"]`
+source = "k.cu"\nflags = ["-DFOO BAR"] | build | 5 | a constant is one word: write `"-DFOO=BAR"`
+source = "k.cu"\nflags = ["O3"] | build | 5 | the flag `O3` is refused: did you mean `-O3`?
+source = "k.cu"\nflags = ["lineinfo"] | build | 5 | did you mean `-lineinfo`?
+source = "k.cu"\nflags = ["-03"] | build | 5 | did you mean `-O3`?
 source = "k.cu"\nflags = ["-DA=1 -lineinfo"] | build | 5 | one argument is one item: write `["-DA=1", "-lineinfo"]`
 source = "calls.cu" | build | 5 | undefined reference; name each file that defines it: `source = ["a.cu", "b.cu"]`
 source = "k.cu"\nflags = ["-run"] | build | 5 | the flag `-run` is refused: this tool does not know which files and programs it uses

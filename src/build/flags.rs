@@ -218,7 +218,17 @@ fn unknown(word: &str) -> String {
         "the environment variable NVCC_CCBIN names the host compiler".to_owned()
     } else if word.contains(' ') {
         let items: Vec<&str> = word.split_whitespace().collect();
-        format!("one argument is one item: write `{items:?}`")
+        match items[..] {
+            [name, value] if name.starts_with("-D") && !value.starts_with('-') => {
+                format!("a constant is one word: write `\"{name}={value}\"`")
+            }
+            _ => format!("one argument is one item: write `{items:?}`"),
+        }
+    } else if word
+        .strip_prefix("-0")
+        .is_some_and(|it| it.parse::<u8>().is_ok())
+    {
+        format!("did you mean `-O{}`?", &word[2..])
     } else if word.starts_with("-O") && word[2..].starts_with(|c: char| c.is_ascii_digit()) {
         "nvcc takes a number: write `-O3`".to_owned()
     } else if host(word) && !word.starts_with("-max") {
@@ -304,6 +314,16 @@ fn object(word: &str) -> Result<(), String> {
     let linked = endings.iter().any(|ending| name.ends_with(ending)) || name.contains(".so.");
     if linked && is_quotable(word) {
         return Ok(());
+    }
+    let is_flag = KNOWN.iter().any(|(names, _)| names.contains(&word));
+    if is_flag
+        || word
+            .strip_prefix('O')
+            .is_some_and(|it| it.parse::<u8>().is_ok())
+    {
+        return Err(format!(
+            "the flag `{word}` is refused: did you mean `-{word}`?"
+        ));
     }
     Err(format!(
         "the flag `{}` is a second source or an unknown file: name it in `source`",

@@ -529,6 +529,17 @@ impl Config {
             if !self.variants().any(selects) {
                 return Err(self.selects_nothing(&selector.text));
             }
+            let is_shown = |it: &&Variant| {
+                selector.names(&it.id)
+                    || selector.covers(&it.id) && (experimental || !it.experimental)
+            };
+            let mut hidden = self.variants().filter(|it| selector.covers(&it.id));
+            if let (None, Some(first)) = (self.variants().find(is_shown), hidden.next()) {
+                return Err(format!(
+                    "`{}` has experimental variants alone: pass --experimental, or name one, such as {}",
+                    selector.text, first.id
+                ));
+            }
         }
         Ok(self
             .shared_variants()
