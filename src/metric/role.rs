@@ -187,7 +187,7 @@ impl Role {
             return Some(self.counter());
         };
         let mut latest_first = self.counters().iter().copied().rev();
-        latest_first.find(|counter| !matches!(exists(chip, counter), Existence::Unknown { .. }))
+        latest_first.find(|counter| exists(chip, counter) != Existence::Unknown)
     }
 
     /// What a launch has of it.

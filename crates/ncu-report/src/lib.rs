@@ -33,7 +33,7 @@ mod strip;
 mod value;
 
 pub use agree::agree;
-pub use catalog::{Chip, Existence, Symbol, Unit, exists, unit_of};
+pub use catalog::{Chip, Existence, Symbol, Unit, exists, nearest, unit_of};
 pub use error::ReadError;
 pub use function_name::function_name;
 pub use input::{read, read_file};

@@ -39,7 +39,7 @@ pub(super) fn default_counter(name: &str) -> Option<String> {
 /// Whether a chip can measure a metric.
 fn has(chip: Chip, name: &str, metric: &DeValue<'_>) -> bool {
     match metric.get("counter").and_then(|it| it.get_ref().as_str()) {
-        Some(counter) => !matches!(exists(chip, counter), Existence::Unknown { .. }),
+        Some(counter) => exists(chip, counter) != Existence::Unknown,
         None if name == TENSOR_FLOP => !tensor_flop(chip).is_empty(),
         None => alias(name).is_some_and(|alias| alias.role.on(Some(chip)).is_some()),
     }

@@ -231,9 +231,10 @@ impl File<'_> {
         let Some(chip) = toolchain.chip else {
             return Ok(counter.clone());
         };
-        let Existence::Unknown { nearest } = ncu_report::exists(chip, counter) else {
+        let lacked = |chip| ncu_report::exists(chip, counter) == Existence::Unknown;
+        if !lacked(chip) {
             return Ok(counter.clone());
-        };
+        }
         let (name, arch) = (chip.name(), &toolchain.arch);
         let message = format!("the chip `{name}` of `{arch}` has no counter `{counter}`");
         let error = self.error(&at, message);
@@ -245,18 +246,22 @@ impl File<'_> {
         if let Some(same) = Role::of(counter).and_then(|role| role.on(Some(chip))) {
             return Err(error.help(format!("did you mean `{same}`?")));
         }
-        let has = |chip| !matches!(ncu_report::exists(chip, counter), Existence::Unknown { .. });
-        if Chip::all().any(has) {
+        if !Chip::all().all(lacked) {
             let help = "other chips have it: correct `toolchain.arch`, or remove the metric";
             return Err(error.help(help));
         }
         // One of nvprof, which had other names, is like another quantity.
-        Err(match nearest.filter(|_| counter.contains("__")) {
-            Some(name) => error.help(format!("did you mean `{name}`?")),
-            None => {
-                error.help("`ncu --query-metrics` lists all; docs/counters.md has built-in names")
-            }
-        })
+        let is_of_ncu = counter.contains("__");
+        Err(
+            match is_of_ncu
+                .then(|| ncu_report::nearest(chip, counter))
+                .flatten()
+            {
+                Some(name) => error.help(format!("did you mean `{name}`?")),
+                None => error
+                    .help("`ncu --query-metrics` lists all; docs/counters.md has built-in names"),
+            },
+        )
     }
 
     fn counter_of_short_name(

@@ -4,8 +4,15 @@ use super::chip::Chip;
 use super::suffix::{ROLLUPS, has_suffix, parts, split};
 use super::table::{Kind, ncu_own};
 
-/// The full name most similar to `metric`, if one is similar.
-pub(super) fn name(chip: Chip, metric: &str) -> Option<String> {
+/// The full name of the chip's metric that is most similar to `metric`, if one is similar.
+///
+/// ```
+/// use ncu_report::{Chip, nearest};
+///
+/// let h100 = Chip::named("gh100").unwrap();
+/// assert_eq!(nearest(h100, "dram__bytes_raed.sum").unwrap(), "dram__bytes_read.sum");
+/// ```
+pub fn nearest(chip: Chip, metric: &str) -> Option<String> {
     let (wanted, suffix) = split(metric);
     // The comparison takes quadratic time.
     if wanted.len() > 200 || suffix.len() > 200 {
@@ -88,7 +95,7 @@ l1tex__t_sector_miss_rate.pct | l1tex__t_sector_hit_rate.pct
         for row in table.trim().lines() {
             let (wrong, right) = row.split_once(" |").unwrap();
             let right = right.trim();
-            let found = name(Chip::named("gh100").unwrap(), wrong);
+            let found = nearest(Chip::named("gh100").unwrap(), wrong);
             assert_eq!(found.as_deref(), Some(right), "{wrong}");
         }
     }
@@ -96,7 +103,11 @@ l1tex__t_sector_miss_rate.pct | l1tex__t_sector_hit_rate.pct
     #[test]
     fn a_name_like_no_other_has_no_neighbour() {
         for wrong in ["", "x", "quite something else", &"a".repeat(500)] {
-            assert_eq!(name(Chip::named("gh100").unwrap(), wrong), None, "{wrong}");
+            assert_eq!(
+                nearest(Chip::named("gh100").unwrap(), wrong),
+                None,
+                "{wrong}"
+            );
         }
     }
 }
