@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::{
@@ -21,6 +22,19 @@ fn own_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(behind_own_links)
 }
 
+/// A whole number of a range; one without a limit ends at `u32::MAX`.
+fn whole_number(
+    range: RangeInclusive<u32>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| match range.end() {
+            &u32::MAX => format!("it is a whole number, {} or more", range.start()),
+            most => format!("it is a whole number, {} to {most}", range.start()),
+        })
+    }
+}
+
 /// The number of a pull request.
 fn number_of_request(text: &str) -> Result<u64, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
@@ -32,8 +46,9 @@ fn number_of_request(text: &str) -> Result<u64, &'static str> {
 
 /// A git revision.
 fn revision(text: &str) -> Result<String, &'static str> {
+    let is_cut = text.starts_with("refs/") && text.ends_with('/');
     Err(match text {
-        _ if text.is_empty() || text.ends_with('/') => {
+        _ if is_cut || matches!(text, "" | "origin/" | "upstream/") => {
             "the variable that names the branch is empty, as `github.base_ref` is outside of pull requests: leave the option out there, or name the branch, as in `refs/remotes/origin/main`; a `git describe` that prints nothing found no tag: fetch the tags, or make one"
         }
         _ if text.contains('$') => {
@@ -267,7 +282,7 @@ pub struct InitArgs {
     #[arg(long)]
     pub force: bool,
     /// CUDA ordinal of the GPU; with a program.
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "program")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "program", value_parser = whole_number(0..=u32::MAX))]
     pub gpu: u32,
     /// Run this program once under ncu, and write a configuration for what it launches.
     #[arg(last = true, value_name = "PROGRAM")]
@@ -565,7 +580,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// How many slices, each for a machine with one GPU, at most one for each variant [default: 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SLICES)))]
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=MOST_SLICES))]
     pub slices: Option<u32>,
     /// Measure beside this git revision.
     #[arg(long, value_parser = revision, value_name = "REV")]
@@ -612,16 +627,16 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILTER")]
     pub kernels: Option<String>,
     /// Launches left out first; of two programs, of each kernel [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number(0..=u32::MAX))]
     pub skip: Option<u32>,
     /// Launches measured of one program, and `{launches}` in an argument. Of two, all are timed. [default: 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=10_000))]
     pub launches: Option<u32>,
     /// How much longer a kernel, or all, may take, in percent [default: 0.5]
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub tolerance: Option<f64>,
     /// Seconds after which a process is killed [default: 300]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", value_parser = whole_number(1..=86_400))]
     pub timeout: Option<u32>,
     /// A pass needs the whole interval within the tolerance.
     #[arg(long)]
@@ -633,7 +648,7 @@ pub struct CompareArgs {
     #[arg(long, value_parser = parse_spelled::<ClockControl>)]
     pub clock_control: Option<ClockControl>,
     /// CUDA ordinal of the GPU [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number(0..=u32::MAX))]
     pub gpu: Option<u32>,
     /// Pass these variables to the programs.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]

@@ -306,6 +306,7 @@ metrics = ["duration", "flop", "stored"] | metrics = ["dram_raed"] | no metric i
 metrics = ["duration", "flop", "stored"] | metrics = ["dram_read"] | known are `duration`; or add `[metric.dram_read]`, and a table for each default metric that stays
 metrics = ["duration", "flop", "stored"] | metrics = [] | a suite without metrics gates nothing
 # A target is a GPU.
+arch = "sm_90a" | arch = ["sm_80", "sm_90a"] | each target has a configuration of its own (`-C FILE`)
 arch = "sm_90a" | arch = "hopper" | is not a GPU target; `sm_90a`
 arch = "sm_90a" | arch = "NVIDIA B200" | the target of that GPU is `sm_100a`
 arch = "sm_90a" | arch = "fast" | is not a GPU target; such as `sm_90a`
@@ -417,7 +418,7 @@ gpus = ["NVIDIA H*"] | gpu = ["NVIDIA H*"] | unknown key `gpu`; did you mean `gp
 # A key that stands a table too high.
 [static.wgmma_instructions] | [static]\ntolerance = "5 %"\n\n[static.wgmma_instructions] | `tolerance` belongs to `[metric.NAME]` or `[static.NAME]`
 [suite.s.variant.a] | [suite.s.variant]\nsource = "k.cu"\n\n[suite.s.variant.a] | `source` belongs to `[suite.NAME.variant.NAME]`
-[suite.s.variant.a] | [suite.s.variant]\ncuda = "k.cu"\n\n[suite.s.variant.a] | write `[suite.s.variant.cuda]`, and its keys below it
+[suite.s.variant.a] | [suite.s.variant]\ncuda = "k.cu"\n\n[suite.s.variant.a] | write `[suite.s.variant.cuda]`, and below it keys such as `source`
 # A file that is no TOML.
 expires = 2026-12-31 | expires = 31.12.2026 | write a day: `expires = 2026-12-31`
 source = "kernels/a.cu" | source = "kernels/a.cu", "b.cu" | several values are a list: `["a", "b"]`
@@ -513,7 +514,8 @@ timeout_s = 120.0 | timeout_s = "5m" | Seconds after which ncu and everything be
 [metric.sm_active]\ndirection = "higher" | [metric.registers] | `[static.registers]`, for every variant
 [suite.s.profile] | [profile.s] | write `[suite.s.profile]`
 launches = 20 | gpu = 1 | `--gpus` of `check` and `profile` selects GPUs
-[static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and its keys below it
+[static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = 3 | write `[static.wgmma_instructions]`, and below it keys such as `level` and `tolerance`
+[static.wgmma_instructions]\nlevel = "warn" | [static]\nwgmma_instructions = "warn" | write `wgmma_instructions = { level = "warn" }`
 clock_control = "none" | clock_control = none | a text needs quotes; write `"none"`
 defines = { TILE = 8 } | defines = { A = "8", B = "4 } | a text in this line has no closing `"`
 defines = { TILE = 8 } | defines = { B = "4 } | a text in this line has no closing `"`

@@ -129,12 +129,18 @@ pub(super) fn run(config: &Path, arguments: &ImportArgs) -> Result<ExitCode, Err
         &findings,
         || {
             let norm = norm_text(&profile).unwrap_or_else(|| "a value is missing\n".to_owned());
+            let judge = match conditions_unknown(&profile) {
+                Some(_) => String::new(),
+                None => format!(
+                    "judge it: {}\n",
+                    check_from(&output, &variant.id.to_string())
+                ),
+            };
             with_files(format!(
-                "imported {} launches of {names} on {} to {}\n{norm}judge it: {}\n",
+                "imported {} launches of {names} on {} to {}\n{norm}{judge}",
                 profile.launch_count(Phase::Timing),
                 profile.identity.gpu,
                 folder.join(PROFILE_FILE).display(),
-                check_from(&output, &variant.id.to_string())
             ))
         },
     )

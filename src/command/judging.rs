@@ -1,11 +1,12 @@
 //! What every command does that judges: whose rules count, and what the outcome lacks at the end.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::select::{select, variable};
 use super::stored;
-use crate::baseline::Store;
+use crate::baseline::{FILES, Store};
 use crate::cli::TrustArgs;
 use crate::config::{Config, Selected, Selection, Variant};
 use crate::disk::{self, Linked, leads_to};
@@ -125,7 +126,7 @@ impl Judging {
     }
 }
 
-/// The locks of the working tree, as seen from the configuration's folder; none where they cannot be read,
+/// The files of the locks of the working tree, as seen from the configuration's folder; none where they cannot be read,
 /// which is reported by itself.
 fn own_locks(plan: &Selected) -> Vec<String> {
     let root = &plan.config.root;
@@ -134,9 +135,10 @@ fn own_locks(plan: &Selected) -> Vec<String> {
     };
     let of_variant = |variant: &Arc<Variant>| {
         let folders = store.gpus_of(&variant.id).unwrap_or_default().into_iter();
-        let locks = folders.map(|gpu| store.path(&gpu, &variant.id, "lock.toml"));
+        let files =
+            folders.flat_map(|gpu| FILES.map(|ending| store.path(&gpu, &variant.id, ending)));
         let below =
-            locks.filter_map(|lock| Some(lock.strip_prefix(root).ok()?.to_str()?.to_owned()));
+            files.filter_map(|file| Some(file.strip_prefix(root).ok()?.to_str()?.to_owned()));
         below.collect::<Vec<String>>()
     };
     plan.variants.iter().flat_map(of_variant).collect()
@@ -153,13 +155,20 @@ fn not_in_git(root: &Path, files: Vec<String>) -> Option<Finding> {
         true => Vec::new(),
         false => git::untracked(root, &named),
     };
+    // The files of a lock belong together.
+    let of_lock = |file: &String| {
+        let stem = FILES.iter().find_map(|ending| file.strip_suffix(ending));
+        stem.map_or_else(|| file.clone(), |stem| format!("'{stem}*'"))
+    };
+    let shown: BTreeSet<String> = files.iter().map(of_lock).collect();
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
     let message = format!(
         "git does not track {}: no other clone has it",
-        files.join(", ")
+        shown.join(", ")
     );
     let next = format!(
         "git add {} (`-f` where a `.gitignore` names it)",
-        files.join(" ")
+        shown.join(" ")
     );
     (!files.is_empty()).then(|| Finding::of_project(Code::RuleDoubtful, message, next))
 }

@@ -30,8 +30,8 @@ pub(super) fn select(
     Ok(selected)
 }
 
-/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, it says what
-/// judges these.
+/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, nothing would
+/// run on it either.
 pub(super) fn or_nothing_runs<T>(plan: &Selected, asked: Result<T, Error>) -> Result<T, Error> {
     let has_main = |file: &String| {
         let text = read_regular(&plan.config.root.join(file));
@@ -43,11 +43,12 @@ pub(super) fn or_nothing_runs<T>(plan: &Selected, asked: Result<T, Error>) -> Re
         Recipe::Nvcc { sources, .. } => sources.iter().any(has_main),
     };
     match asked {
-        Err(Error::Environment { what, next }) if !plan.variants().iter().any(may_run) => {
-            let next = format!(
-                "{next}; no selected variant has a `main` to run: `sparsek-gate check --static` judges its code"
-            );
-            Err(Error::environment(what, next))
+        Err(Error::Environment { .. }) if !plan.variants().iter().any(may_run) => {
+            let why = "no selected variant has a `main` to run";
+            Err(Error::environment(
+                why,
+                "sparsek-gate check --static judges its code",
+            ))
         }
         asked => asked,
     }

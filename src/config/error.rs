@@ -137,7 +137,19 @@ impl ConfigError {
             (Some(path), _)
                 if matches!(path[..], ["metric" | "static", _] | [_, _, "variant", _]) =>
             {
-                let below = format!("write `[{}]`, and its keys below it", path.join("."));
+                let (keys, key) = match path[0] {
+                    "suite" => ("`source`", ""),
+                    _ => ("`level` and `tolerance`", path[1]),
+                };
+                let is_level =
+                    |it: &&str| matches!(it.trim_matches(['"', '\'']), "deny" | "warn" | "record");
+                let below = match value.filter(is_level) {
+                    Some(level) => format!("write `{key} = {{ level = {level} }}`"),
+                    None => format!(
+                        "write `[{}]`, and below it keys such as {keys}",
+                        path.join(".")
+                    ),
+                };
                 let home = path.last().and_then(|key| home(key, false));
                 let home = home.filter(|home| home.contains(&format!("`[{}.", path[0])));
                 self.help = home.or(Some(below));
@@ -145,6 +157,9 @@ impl ConfigError {
             (Some(_), _) if self.message.contains("type: string") && in_braces => {
                 self.message = "an axis is a text, and no text stands here".to_owned();
                 self.help = Some("write a variant for each value".to_owned());
+            }
+            (Some(path), _) if path.ends_with(&["arch"]) && self.message.contains("sequence") => {
+                self.help = Some(ONE_TARGET.to_owned());
             }
             (Some(path), _) if self.message.contains("expected ") => {
                 self.help = match self.message.ends_with("expected a table") && path.len() == 1 {
@@ -267,6 +282,10 @@ impl ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// The step of who names several values of `toolchain.arch`.
+pub(super) const ONE_TARGET: &str =
+    "state one: each target has a configuration of its own (`-C FILE`)";
 
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,6 +1,5 @@
 //! Whether the processes that were measured are those whose numbers were checked.
 
-use super::complete::import_again;
 use crate::config::Variant;
 use crate::finding::{Code, Finding};
 use crate::profile::{Profile, ProfileOrigin};
@@ -27,8 +26,8 @@ pub fn numbers_unchecked(
             reference.provenance.captures.len()
         );
         let (id, is_imported) = (&variant.id, current.provenance.origin == ProfileOrigin::Imported);
-        let measure = || format!("an import has no results of its program: measure it (`sparsek-gate profile {id}`), or compare it with the lock of an earlier import");
-        let next = is_imported.then(|| import_again(current).unwrap_or_else(measure));
+        let measure = format!("an import has no results of its program: measure it (`sparsek-gate profile {id}`), or compare it with the lock of an earlier import");
+        let next = is_imported.then_some(measure);
         Finding::of(Code::NumbersUnchecked, id, message).or_next(next)
     })
 }

@@ -69,6 +69,9 @@ fn next_step(action: &str, path: &Path, source: &std::io::Error) -> String {
             }
             _ => "let this user write there, or name another place: of a report, `paths.work` for the work folder, TMPDIR for the temporary one".to_owned(),
         })),
+        ErrorKind::ReadOnlyFilesystem => {
+            Some("make it writable, or name another place: `paths.work` for the work folder, TMPDIR for the temporary one".to_owned())
+        }
         ErrorKind::NotADirectory => {
             Some("a file is where a folder must be: name another place, in `paths.work` or `paths.baselines` if it is the folder of that key".to_owned())
         }

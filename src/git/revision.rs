@@ -144,7 +144,15 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
     let next = match commit_of(root, &of_remote) {
         Some(_) => format!("write {of_remote}"),
         None => {
-            "name a branch, a tag or a commit: `git branch --all` lists the branches".to_owned()
+            let has_remote = git(root, &["remote"]).is_ok_and(|all| !all.trim().is_empty());
+            let fetch = if has_remote {
+                ", and `git fetch --tags` brings the tags"
+            } else {
+                ""
+            };
+            format!(
+                "name a branch, a tag or a commit: `git branch --all` lists the branches{fetch}"
+            )
         }
     };
     // A target is no branch that has the change.

@@ -116,11 +116,14 @@ impl ChangeUnderReview<'_> {
             ),
             false => (
                 "this change removes",
-                format!(
-                    "restore it: git checkout {} -- ':/{}.*', and lock a new one over it; where the variant goes too, accept the removal",
-                    short(&self.root.commit),
-                    act.path
-                ),
+                match config.variant(&before.variant) {
+                    None => "put its variant back, or accept the removal".to_owned(),
+                    Some(_) => format!(
+                        "restore it: git checkout {} -- ':/{}.*', and lock a new one over it; where it has to go, accept the removal",
+                        short(&self.root.commit),
+                        act.path
+                    ),
+                },
             ),
         };
         let judged = match self.consent.covers(&act) {

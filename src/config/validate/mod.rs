@@ -17,7 +17,7 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ONE_TARGET};
 use super::key::{home, meaning};
 use super::layers;
 use super::model::{Config, Metric, Toolchain};
@@ -176,8 +176,7 @@ impl File<'_> {
             );
             return Err(
                 error.help(match arch.contains([',', ';']) || arch.contains(" sm_") {
-                    true => "state one: each target has a configuration of its own (`-C FILE`)"
-                        .to_owned(),
+                    true => ONE_TARGET.to_owned(),
                     false => meant_target(arch),
                 }),
             );

@@ -29,7 +29,8 @@ pub fn unchecked(plan: &Selected, store: &Store) -> Result<Vec<Finding>, Error> 
             () => "put it back",
         };
         let remove = remove(gpus, id);
-        let next = format!("{back}, or remove its baseline: {remove}");
+        let next =
+            format!("{back}, or remove its baseline, which a pull request has to accept: {remove}");
         Finding::deny(Code::VariantGone, id, message, next)
     };
     let stored = store.stored()?.into_iter().map(|(_, id)| id);
