@@ -516,7 +516,7 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with_all = ["static", "gpus", "archive"])]
     pub strict: bool,
     /// Also measure variants whose program is the same on both sides.
-    #[arg(long, requires = "against", conflicts_with = "static")]
+    #[arg(long, requires = "against", conflicts_with_all = ["from", "static"])]
     pub measure_all: bool,
     /// Judge only what the compiler makes. Requires no GPU.
     #[arg(long, conflicts_with = "from")]

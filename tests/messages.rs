@@ -183,6 +183,7 @@ source = "k.cu" | check --against refs/remotes/origin/ | 2 | the variable that n
 source = "k.cu" | check --static --against below/ | 3 | not a git repository
 source = "k.cu" | compare --timeout 10m ./a ./b | 2 | it is a whole number, 1 to 86400
 source = "k.cu" | compare --gpu first ./a ./b | 2 | it is a whole number, 0 or more
+source = "k.cu" | check --from below --measure-all | 2 | cannot be used with
 source = "k.cu" | check static | 2 | the option is `--static`
 source = "k.cu" | check s/v,s/w | 2 | several names are arguments of their own: `SUITE/A SUITE/B`
 source = "k.cu" | check k.cu | 2 | a pattern of names is quoted
@@ -250,9 +251,9 @@ source = "k.cu"\nexpect = ["softmin"] | check --static | 5 | did not produce the
 
 /// As [`MISTAKES`], on a machine without a GPU.
 const WITHOUT_GPU: &str = r#"
-libraries = ["x.so"] | check | 3 | no selected variant has a `main` to run; next: sparsek-gate check --static judges its code
-source = "lib.cu" | verify | 3 | no selected variant has a `main` to run; next: sparsek-gate check --static judges its code
-source = "lib.cu" | profile | 3 | no selected variant has a `main` to run
+libraries = ["x.so"] | check | 3 | next: no selected variant has a `main` to run: `sparsek-gate check --static` judges its code
+source = "lib.cu" | verify | 3 | next: no selected variant has a `main` to run: `sparsek-gate check --static` judges its code
+source = "lib.cu" | profile | 3 | next: no selected variant has a `main` to run
 source = "k.cu" | verify | 3 | no GPU can be used
 "#;
 

@@ -30,8 +30,8 @@ pub(super) fn select(
     Ok(selected)
 }
 
-/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, nothing would
-/// run on it either.
+/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, it says first what
+/// judges these.
 pub(super) fn or_nothing_runs<T>(plan: &Selected, asked: Result<T, Error>) -> Result<T, Error> {
     let has_main = |file: &String| {
         let text = read_regular(&plan.config.root.join(file));
@@ -43,12 +43,11 @@ pub(super) fn or_nothing_runs<T>(plan: &Selected, asked: Result<T, Error>) -> Re
         Recipe::Nvcc { sources, .. } => sources.iter().any(has_main),
     };
     match asked {
-        Err(Error::Environment { .. }) if !plan.variants().iter().any(may_run) => {
-            let why = "no selected variant has a `main` to run";
-            Err(Error::environment(
-                why,
-                "sparsek-gate check --static judges its code",
-            ))
+        Err(Error::Environment { what, next }) if !plan.variants().iter().any(may_run) => {
+            let next = format!(
+                "no selected variant has a `main` to run: `sparsek-gate check --static` judges its code; with a `main`: {next}"
+            );
+            Err(Error::environment(what, next))
         }
         asked => asked,
     }

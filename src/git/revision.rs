@@ -140,6 +140,9 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
     } else {
         ""
     };
+    if revision.eq_ignore_ascii_case("none") {
+        return "there is no such revision\n  next: write `none`, in small letters".to_owned();
+    }
     let of_remote = format!("refs/remotes/origin/{revision}");
     let next = match commit_of(root, &of_remote) {
         Some(_) => format!("write {of_remote}"),
