@@ -54,6 +54,8 @@ fn the_text_names_launches_metrics_and_units() {
     // 20 and the command line.
     assert_eq!(ran.out.matches("gpu__time_duration.sum").count(), 21);
     assert!(!ran.out.contains("dram__bytes_write.avg"));
+    let mistyped = "--metric gpu_time_duration";
+    inspect("twenty_launches.ncu-rep", mistyped).ends(2, "did you mean `gpu__time_duration`?");
     for name in [
         "full_set.ncu-rep", "details_sections_and_rules.csv", "raw_scaled_units.csv",
     ] {

@@ -1,5 +1,6 @@
 //! `sparsek-gate inspect`.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde::{Serialize, Serializer};
@@ -11,6 +12,7 @@ use crate::cli::{Format, InspectArgs};
 use crate::finding::{Error, ExitCode};
 use crate::metric::{self, Role, display_value};
 use crate::report::{Part, columns, cut, one_line, print_json, print_parts};
+use crate::terms::nearest;
 use ncu_report::{Launch, Measurement, Recording, Value};
 
 /// Fields of the JSON form; `launches` is the part that scripts rely on.
@@ -50,9 +52,14 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<ExitCode, Error> {
     if let Some(text) = &arguments.metric
         && !recording.launches.iter().any(any)
     {
+        let names = recording.launches.iter().flat_map(|one| one.metrics.keys());
+        let stems = names.filter_map(|name| name.split('.').next());
+        let stems: Vec<&str> = stems.collect::<BTreeSet<_>>().into_iter().collect();
+        let meant = nearest(text, &stems).map(|name| format!(" (did you mean `{name}`?)"));
         return Err(Error::Usage(format!(
-            "no metric of {} has `{text}` in its name; --all lists all",
-            arguments.file.display()
+            "no metric of {} has `{text}` in its name{}; --all lists all",
+            arguments.file.display(),
+            meant.unwrap_or_default()
         )));
     }
     let printed = match arguments.format {

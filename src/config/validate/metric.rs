@@ -430,10 +430,12 @@ impl File<'_> {
             return Err(self.error(&at, "`counts` takes a number above 0"));
         }
         if !raw.exact || level == Level::Record {
-            return Err(self.error(
-                &at,
-                "a metric that counts the declared work must be `exact`, and not only recorded",
-            ));
+            return Err(self
+                .error(
+                    &at,
+                    "a metric that counts the declared work must be `exact`, and not only recorded",
+                )
+                .help("write `exact = true`, and no `level = \"record\"`"));
         }
         Ok(Some(counts))
     }

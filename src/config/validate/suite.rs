@@ -131,13 +131,21 @@ impl File<'_> {
         let Some(key) = work.uncounted(metrics) else {
             return Ok(*work);
         };
+        let such_as = match key {
+            "flop" => {
+                r#"fma = { counter = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", exact = true, counts = { flop = 2 } }"#
+            }
+            _ => {
+                r#"stored_sectors = { counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", exact = true, counts = { bytes_written = 32 } }"#
+            }
+        };
         Err(self
             .error(
                 &[at, &[key]].concat(),
                 format!("nothing counts the declared `{key}`"),
             )
             .help(format!(
-                "give an exact metric of the suite `counts = {{ {key} = ... }}`"
+                "write a metric below `[metric]` that does, such as `{such_as}`, or remove it; docs/counters.md has others"
             )))
     }
 }
