@@ -28,12 +28,12 @@ pub(super) fn add(tree: &mut DeTable<'_>) {
     tree.extend(defaults);
 }
 
-/// What to write of a metric that is there by default, and is no built-in name.
+/// The counter of a metric that is there by default, and is no built-in name, as it is written.
 pub(super) fn default_counter(name: &str) -> Option<String> {
     let defaults = DeTable::parse(METRICS).ok()?;
     let counter = defaults.get_ref().get("metric")?.get_ref().get(name)?;
     let counter = counter.get_ref().get("counter")?.get_ref().as_str()?;
-    Some(format!("by default it is `counter = \"{counter}\"`"))
+    Some(format!("counter = \"{counter}\""))
 }
 
 /// Whether a chip can measure a metric.

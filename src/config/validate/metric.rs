@@ -289,7 +289,8 @@ impl File<'_> {
             let known: Vec<&str> = aliases
                 .chain(of_types.iter().map(|(name, _)| &**name))
                 .collect();
-            let help = of_compiler(name).or_else(|| default_counter(name));
+            let by_default = default_counter(name).map(|it| format!("by default it is `{it}`"));
+            let help = of_compiler(name).or(by_default);
             return Err(self
                 .error(
                     &["metric", name],

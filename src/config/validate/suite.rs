@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::default_metrics::default_counter;
 use super::file::{Common, File};
 use super::metric::excused_without_duration;
 use super::static_metric::of_compiler;
@@ -131,14 +132,14 @@ impl File<'_> {
         let Some(key) = work.uncounted(metrics) else {
             return Ok(*work);
         };
-        let such_as = match key {
-            "flop" => {
-                r#"fma = { counter = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", exact = true, counts = { flop = 2 } }"#
-            }
-            _ => {
-                r#"stored_sectors = { counter = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", exact = true, counts = { bytes_written = 32 } }"#
-            }
+        let (name, each) = if key == "flop" {
+            ("fma", 2)
+        } else {
+            ("stored_sectors", 32)
         };
+        let counter = default_counter(name).unwrap_or_default();
+        let such_as =
+            format!("{name} = {{ {counter}, exact = true, counts = {{ {key} = {each} }} }}");
         Err(self
             .error(
                 &[at, &[key]].concat(),
