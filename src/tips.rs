@@ -13,9 +13,10 @@ use crate::terms::nearest;
 const ELSEWHERE: &str = "\
 --json -f | `--format json`
 --markdown --html --junit --sarif | `check` and `report` write a file with `--report FILE`; its ending is the form
---update --update-baselines --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
+--update --update-baseline --update-baselines --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
 --unlock --remove --delete remove delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
 -o --output | a report is a file: `--report FILE` of `check` and `report`; the rest is printed: `>FILE`
+--kernel-name --kernel-id | in the configuration, `kernels` selects kernels
 --list | `list` shows what is configured, `baseline --show` what is locked
 -m --message | `--reason TEXT`
 -c | `-C FILE` or `--config FILE`

@@ -342,6 +342,7 @@ build = ["make"] | build = ["make", ">", "log"] | `build` is run without a shell
 build = ["make"] | build = ["make; cp a b"] | `build` is run without a shell; ["sh", "-c", "make
 run = ["./b"] | run = ["./b", "2>&1"] | `run` is run without a shell; ["sh", "-c", "./b 2>&1"]
 flags = ["-G"] | flags = ["-arch=sm_80"] | the flag `-arch=sm_80` names a target; `toolchain.arch`
+flags = ["-G"] | flags = ["-gencode arch=compute_80,code=sm_80"] | names a target; remove the flag
 flags = ["-G"] | flags = ["-gencode", "arch=compute_80,code=sm_80"] | the flag `-gencode` names a target
 flags = ["-O3"] | flags = ["--gpu-code=sm_80"] | the flag `--gpu-code=sm_80` names a target
 [suite.s.variant.b]\nbuild | [suite.s.cuda]\nbuild | unknown key `cuda`; a variant is `[suite.NAME.variant.cuda]`

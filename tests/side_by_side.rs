@@ -373,9 +373,17 @@ fn against_needs_a_gpu_and_no_recording_and_a_slip_in_the_revision_is_told_befor
     let project = repository();
     let both = project.run("check --against HEAD --from .");
     both.ends(2, "cannot be used with");
-    for revision in ["nowhere", "--help"] {
+    for (revision, answer) in [
+        ("nowhere", "there is no such revision"),
+        ("--help", "there is no such revision"),
+        (
+            "HEAD~1..HEAD",
+            "it is a range, and one revision is compared with",
+        ),
+        ("None", "write `none`, in small letters"),
+    ] {
         let ran = project.run(&format!("check --against={revision}"));
-        ran.ends(2, "there is no such revision");
+        ran.ends(2, answer);
         assert_eq!(worktrees(&project), (1, 0));
     }
     if common::has_driver() {

@@ -94,7 +94,7 @@ fn to_commit(baselines: &Path, locked: &[LockedBaseline]) -> &'static str {
         .flat_map(|one| FILES.map(|ending| format!("{}/{}.{ending}", one.gpu, one.variant)));
     let ignored = |shown: Vec<String>| files.into_iter().any(|file| !shown.contains(&file));
     if git::shown(baselines).is_ok_and(ignored) {
-        return "git ignores files of the baselines, so that no clone has them: `git check-ignore -v baselines/*/*` shows the rule\n";
+        return "git ignores files of the baselines, so that no clone has them: `git check-ignore -v baselines/*/*/*` shows the rule; remove it there, or `git add --force baselines`\n";
     }
     match git::changed_since(baselines, "HEAD", is_lock) {
         Ok(changed) if changed.is_empty() => "",

@@ -268,6 +268,13 @@ pub(super) fn refuse_without_folder(
 ) -> Result<(), Error> {
     refuse_link(folder, "read")?;
     let shown = folder.display();
+    let real = |path: &Path| disk::real(path).ok();
+    let baselines = real(&plan.config.baselines);
+    if baselines.is_some_and(|all| real(folder).is_some_and(|it| it.starts_with(all))) {
+        return Err(Error::Usage(format!(
+            "`{option} {shown}` has the locked baselines, which a check compares with by itself\n  next: name the folder of a measurement; `profile --output DIR` makes one, on a machine with a GPU"
+        )));
+    }
     let next = match stored::file_of(&folder.to_string_lossy()) {
         _ if disk::is_dir(folder) => return Ok(()),
         _ if shown.to_string().contains(".tar") || shown.to_string().ends_with(".zip") => "unpack the archive, and name its folder that has SUITE/VARIANT/profile.json".to_owned(),

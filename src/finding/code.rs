@@ -219,7 +219,7 @@ codes! {
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported", Either => Inconclusive,
         "It was made with `sparsek-gate import`.",
-        "Measure it: `sparsek-gate profile VARIANT`. `baseline --lock` takes it with `--accept-imported`, of two processes at least.";
+        "Measure it: `sparsek-gate profile VARIANT`. `baseline --lock` takes it with `--accept-imported`; of less than two processes, each check against it is inconclusive.";
     /// A profile is a stripped copy. It can be judged, but not locked.
     ProfileStripped = "profile-stripped", Either => Inconclusive,
         "It was made with `sparsek-gate strip`.",

@@ -127,6 +127,13 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
     if let Some(why) = unknown_remote(root, revision) {
         return why;
     }
+    if let Some((base, _)) = revision.split_once("..")
+        && !base.is_empty()
+    {
+        return format!(
+            "there is no such revision: it is a range, and one revision is compared with\n  next: name its first: {base}"
+        );
+    }
     if let Some((before, _)) = revision.split_once(['~', '^'])
         && commit_of(root, before).is_some()
         && !is_shallow(root)

@@ -94,7 +94,7 @@ impl File<'_> {
             words("arch gpu-architecture code gpu-code gencode generate-code");
         let names_one = |flag: &&String| {
             let body = flag.strip_prefix('-').map(|it| it.trim_start_matches('-'));
-            body.is_some_and(|it| TARGETS.contains(&it.split('=').next().unwrap_or(it)))
+            body.is_some_and(|it| TARGETS.contains(&it.split(['=', ' ']).next().unwrap_or(it)))
         };
         let Some(flag) = flags.iter().find(names_one) else {
             return Ok(());
