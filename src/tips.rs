@@ -16,7 +16,7 @@ const ELSEWHERE: &str = "\
 --update --update-baseline --update-baselines --accept lock update accept | `baseline --lock --reason TEXT` locks what was measured
 --unlock --remove --delete remove delete | `git rm 'baselines/*/SUITE/VARIANT.*'` removes a baseline
 -o --output | a report is a file: `--report FILE` of `check` and `report`; the rest is printed: `>FILE`
---kernel-name --kernel-id | in the configuration, `kernels` selects kernels
+--kernel-name --kernel-id | `kernels` in the configuration, or `--kernels` of `compare`, selects kernels
 --list | `list` shows what is configured, `baseline --show` what is locked
 -m --message | `--reason TEXT`
 -c | `-C FILE` or `--config FILE`

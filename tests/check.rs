@@ -34,6 +34,8 @@ fn the_shipped_recordings_pass_against_the_shipped_baselines() {
         .run("check --from recorded")
         .ends(0, "same: ")
         .says("recorded profiles from recorded, not measured in this run");
+    let locks = project.run("check --from baselines/nvidia-h200");
+    locks.ends(2, "`--from baselines/nvidia-h200` has the locked baselines");
 }
 
 #[test]

@@ -501,8 +501,8 @@ up_to = "5 %" | up_to = "-5 %" | tolerance
 
 /// As [`REFUSED`]: the complaint names a line that was not edited, or none.
 const REFUSED_ELSEWHERE: &str = r#"
-"flop", "stored"] | "stored"] | nothing counts the declared `flop`; counts = { flop = 2 } }`, or remove it; docs/counters.md
-"flop", "stored"] | "flop"] | nothing counts the declared `bytes_written`; counts = { bytes_written = 32 } }`, or remove it
+"flop", "stored"] | "stored"] | nothing counts the declared `flop`; counts = { flop = 2 } }` below `[metric]`, or remove `flop`; docs/counters.md
+"flop", "stored"] | "flop"] | nothing counts the declared `bytes_written`; counts = { bytes_written = 32 } }` below `[metric]`, or remove `bytes_written`
 "flop", "stored"] && { flop = 1024, bytes_written = 4096 } | "flop"] && { flop = 1024 } | nothing counts the declared `bytes_written`; work = { flop = 2048, bytes_written = 4096 }
 ["duration", "flop", "stored"] && work = { flop = 1024, bytes_written = 4096 } && work = { flop = 2048, bytes_written = 4096 } && , "s/b"] | ["stored"] && - && - && ] | without `stored`, `s/b` gates nothing
 "gpu__time_duration.sum" | "sm__cycles_elapsed.max" | gpu__time_duration.sum

@@ -47,7 +47,7 @@ fn another_compiler_ends_every_run_that_builds_before_it_does() {
         for words in [
             "this machine differs from the pins of config.toml",
             "cuda: V12.4.131, where `13.0` is pinned",
-            "use the pinned version",
+            "next: use the pinned version",
             "mismatch = \"warn\"",
         ] {
             assert!(

@@ -478,6 +478,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
         .ends(4, "next: write --baseline-ref refs/remotes/origin/main");
     checked(&project, &["--baseline-ref", "HEAD~1"]).exits(4);
     checked(&project, &["--baseline-ref", "nowhere"]).ends(2, "there is no such revision");
+    checked(&project, &["--baseline-ref", "None"]).ends(2, "next: write `none`, in small letters");
     let of_remote = checked(&project, &["--baseline-ref", "origin/nowhere"]);
     of_remote.ends(3, "next: the clone has no remote: git remote add origin");
     checked(&project, &["--accept", "abc"]).ends(2, "64 hexadecimal digits");

@@ -378,9 +378,8 @@ fn against_needs_a_gpu_and_no_recording_and_a_slip_in_the_revision_is_told_befor
         ("--help", "there is no such revision"),
         (
             "HEAD~1..HEAD",
-            "it is a range, and one revision is compared with",
+            "it is a range\n  next: name one revision, such as its first: HEAD~1",
         ),
-        ("None", "write `none`, in small letters"),
     ] {
         let ran = project.run(&format!("check --against={revision}"));
         ran.ends(2, answer);

@@ -211,7 +211,7 @@ impl Locking<'_> {
                     let (code, id) = (Code::ProfileMissing, &variant.id);
                     let found = find_profile(folder, &recorded_folder(folder, id), id);
                     let next = found.unwrap_or_else(|| format!(
-                        "measure it: `sparsek-gate profile {id}` (`--output DIR` for `--from DIR`); without a GPU, `sparsek-gate build {id}` and `baseline --lock --static --reason '...'` lock its compiled code"
+                        "measure it: `sparsek-gate profile {id}` (`--output DIR` for `--from DIR`); without a GPU, `sparsek-gate build {id}` and `sparsek-gate baseline --lock --static --reason '...' {id}` lock its compiled code"
                     ));
                     return Err(Finding::deny(code, id, message, next).into());
                 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::answer::{answer, answer_in, named};
 use super::from;
-use super::judging::refuse_without_folder;
+use super::judging::refuse_without_recording;
 use super::select::load;
 use crate::baseline::{
     Acceptance, CaptureIndex, FILES, LeftOut, Lock, LockOrder, LockReport, LockedBaseline,
@@ -55,7 +55,7 @@ fn lock(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error
         named => named
             .iter()
             .map(|folder| {
-                refuse_without_folder("--from", folder, selected)?;
+                refuse_without_recording("--from", folder, selected)?;
                 selected.profiles(Some(folder))
             })
             .collect::<Result<_, _>>()?,
@@ -178,7 +178,7 @@ fn value(value: &Option<String>) -> &str {
 fn verify(selected: &Selected, arguments: &BaselineArgs) -> Result<ExitCode, Error> {
     let store = Store::open(&selected.config.baselines)?;
     let captures = arguments.captures.as_deref().map(|folder| {
-        refuse_without_folder("--captures", folder, selected)?;
+        refuse_without_recording("--captures", folder, selected)?;
         CaptureIndex::of(folder)
     });
     let captures = captures.transpose()?;

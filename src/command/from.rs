@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use super::archive::Opened;
-use super::judging::{Judging, refuse_without_folder};
+use super::judging::{Judging, refuse_without_recording};
 use crate::disk::{self, leads_to};
 use crate::finding::{Error, name_recordings, with_files};
 use crate::judge::{Outcome, PackedBase, examined};
@@ -58,7 +58,7 @@ pub(super) fn recorded(judging: &Judging, from: &[PathBuf]) -> Result<Outcome, E
         return of_slices(judging, &folders, None, &Measured::default(), source);
     }
     for folder in from {
-        refuse_without_folder("--from", folder, &judging.plan)?;
+        refuse_without_recording("--from", folder, &judging.plan)?;
     }
     let rules = judging.rules()?;
     let (recordings, findings) = recordings_in(from, &shown, &judging.plan);

@@ -260,8 +260,8 @@ pub(super) fn check_from(folder: &Path, variant: &str) -> String {
     format!("sparsek-gate check --from {folder} {variant}")
 }
 
-/// The folder of a recording, which must exist.
-pub(super) fn refuse_without_folder(
+/// The folder of a recording, which must exist, and be none of locks.
+pub(super) fn refuse_without_recording(
     option: &str,
     folder: &Path,
     plan: &Selected,
@@ -269,14 +269,14 @@ pub(super) fn refuse_without_folder(
     refuse_link(folder, "read")?;
     let shown = folder.display();
     let real = |path: &Path| disk::real(path).ok();
-    let baselines = real(&plan.config.baselines);
-    if baselines.is_some_and(|all| real(folder).is_some_and(|it| it.starts_with(all))) {
-        return Err(Error::Usage(format!(
-            "`{option} {shown}` has the locked baselines, which a check compares with by itself\n  next: name the folder of a measurement; `profile --output DIR` makes one, on a machine with a GPU"
-        )));
-    }
+    let locks = real(&plan.config.baselines);
+    let is_of_locks = locks.is_some_and(|all| real(folder).is_some_and(|it| it.starts_with(all)));
+    let why = match is_of_locks {
+        true => "has the locked baselines, which a check compares with by itself",
+        false => "is not a folder",
+    };
     let next = match stored::file_of(&folder.to_string_lossy()) {
-        _ if disk::is_dir(folder) => return Ok(()),
+        _ if disk::is_dir(folder) && !is_of_locks => return Ok(()),
         _ if shown.to_string().contains(".tar") || shown.to_string().ends_with(".zip") => "unpack the archive, and name its folder that has SUITE/VARIANT/profile.json".to_owned(),
         _ if disk::is_file(folder.with_file_name(PROFILE_FILE)) => {
             "name the folder above SUITE/VARIANT: --from DIR".to_owned()
@@ -288,6 +288,6 @@ pub(super) fn refuse_without_folder(
         _ => "name the folder that has SUITE/VARIANT/profile.json; `profile --output DIR` makes one, on a machine with a GPU".to_owned(),
     };
     Err(Error::Usage(format!(
-        "`{option} {shown}` is not a folder\n  next: {next}"
+        "`{option} {shown}` {why}\n  next: {next}"
     )))
 }

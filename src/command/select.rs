@@ -30,8 +30,8 @@ pub(super) fn select(
     Ok(selected)
 }
 
-/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, it says first what
-/// judges these.
+/// What was asked of the machine. Where it lacks that, and no selected variant has a `main`, the next step
+/// begins with what judges their code.
 pub(super) fn or_nothing_runs<T>(plan: &Selected, asked: Result<T, Error>) -> Result<T, Error> {
     let has_main = |file: &String| {
         let text = read_regular(&plan.config.root.join(file));

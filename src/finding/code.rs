@@ -219,7 +219,7 @@ codes! {
     /// A profile was imported, not measured by this tool.
     ProfileImported = "profile-imported", Either => Inconclusive,
         "It was made with `sparsek-gate import`.",
-        "Measure it: `sparsek-gate profile VARIANT`. `baseline --lock` takes it with `--accept-imported`; of less than two processes, each check against it is inconclusive.";
+        "Measure it: `sparsek-gate profile VARIANT`. `baseline --lock --accept-imported` takes it; a check against fewer than two processes is always inconclusive.";
     /// A profile is a stripped copy. It can be judged, but not locked.
     ProfileStripped = "profile-stripped", Either => Inconclusive,
         "It was made with `sparsek-gate strip`.",
@@ -246,7 +246,7 @@ codes! {
         "Review the new lock. To accept it, from outside the change: `check --accept TOKEN`.";
     /// The change under review changes its own rules. The rules from before the change are used.
     PolicyChanged = "policy-changed", Either => Baseline,
-        "The change edits tolerances, limits, waivers, signing keys, profiling options or a tool in the repository.",
+        "The change edits tolerances, limits, waivers, profiling options or a tool in the repository.",
         "Review the new rules. To accept them, from outside the change: `check --accept TOKEN`.";
     /// An accepted token belongs to nothing in this change.
     AcceptUnused = "accept-unused", Warns => Usage,

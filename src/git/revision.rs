@@ -131,7 +131,7 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
         && !base.is_empty()
     {
         return format!(
-            "there is no such revision: it is a range, and one revision is compared with\n  next: name its first: {base}"
+            "there is no such revision: it is a range\n  next: name one revision, such as its first: {base}"
         );
     }
     if let Some((before, _)) = revision.split_once(['~', '^'])
@@ -147,9 +147,6 @@ pub fn why_unknown(root: &Path, revision: &str) -> String {
     } else {
         ""
     };
-    if revision.eq_ignore_ascii_case("none") {
-        return "there is no such revision\n  next: write `none`, in small letters".to_owned();
-    }
     let of_remote = format!("refs/remotes/origin/{revision}");
     let next = match commit_of(root, &of_remote) {
         Some(_) => format!("write {of_remote}"),

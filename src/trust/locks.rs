@@ -58,7 +58,7 @@ impl ChangeUnderReview<'_> {
                     self.locked(config, (before.as_ref(), after), is_first)
                 }
             };
-            // A warning of another code, such as on a signature, replaces nothing.
+            // A warning of another code replaces nothing.
             let settled = found.iter().any(|finding| finding.code == Code::Relocked)
                 && !found.iter().any(Finding::denies);
             let consented = found.iter().any(|one| one.notes.contains(&Note::Accepted));

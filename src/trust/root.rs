@@ -172,6 +172,11 @@ impl Choice {
                     branch.unwrap_or(&names[0])
                 )));
             }
+            Named::Missing if flag == "--baseline-ref" && revision.eq_ignore_ascii_case("none") => {
+                return Err(Error::Usage(format!(
+                    "`{flag} {revision}`: there is no such revision\n  next: write `none`, in small letters"
+                )));
+            }
             Named::Missing => {
                 let why = git::why_unknown(folder, revision);
                 let whole = revision.len() >= 40 && revision.chars().all(|c| c.is_ascii_hexdigit());

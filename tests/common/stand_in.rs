@@ -173,7 +173,7 @@ expect = ["bsr_gemm_baseline"]
 "#;
         let passed = super::ENV_PASS;
         project.write("config.toml", format!("{passed}{settings}{suite}"));
-        project.write("kernels/a.cu", "// a\n");
+        project.write("kernels/a.cu", "int main() {}\n");
         project.write("journal", "");
         project.write("reports", "");
         machine.program("toolkit/bin/nvcc", NVCC);

@@ -146,7 +146,7 @@ impl File<'_> {
                 format!("nothing counts the declared `{key}`"),
             )
             .help(format!(
-                "write a metric below `[metric]` that does, such as `{such_as}`, or remove it; docs/counters.md has others"
+                "give the suite a metric that counts it, such as `{such_as}` below `[metric]`, or remove `{key}`; docs/counters.md has others"
             )))
     }
 }
