@@ -664,6 +664,12 @@ fn the_static_check_compares_with_a_base_revision_that_it_compiles() {
         .says("fatal error: generated.h: No such file")
         .says("there is neither a base nor a baseline");
     assert!(!ran.out.contains("no such variant"), "{}", ran.out);
+    project.git(&["rm", "--quiet", "--cached", "ladder.cu"]);
+    project.git(&["commit", "--quiet", "--message=untracked"]);
+    check_static(&project, "--against HEAD s/held")
+        .exits(4)
+        .says("base that is built lacks `ladder.cu`, which git does not track");
+    project.commit();
     // A base whose configuration is elsewhere is none from before the gate.
     let (here, there) = (
         project.path("config.toml"),

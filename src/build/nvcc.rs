@@ -16,7 +16,7 @@ use super::inputs::{own_questions, places, questions};
 use super::machine_code::count;
 use super::opened::{Lists, Opened};
 use super::reach::{Reach, first_bytes, is_found, is_object};
-use super::run::{BUILD_TIMEOUT, run_build};
+use super::run::{BUILD_TIMEOUT, left_out, run_build};
 use super::witness::{Stamp, stamp};
 use crate::binary::{self, BinaryError, Compiled, compiler_warnings, spills};
 use crate::config::{Config, Recipe, Variant};
@@ -220,6 +220,9 @@ impl<'a> NvccBuild<'a> {
             }
             let path = root.join(source);
             if !git::is_input_file(&path) {
+                if let Some(finding) = left_out(self.config, self.variant, source) {
+                    return Err(finding);
+                }
                 let to = disk::read_link(&path).map(|to| format!(": it is a link to `{}`; a committed one must lead to a file of the checkout", to.display()));
                 let to = to.unwrap_or_default();
                 let message = match disk::is_there(&path) {

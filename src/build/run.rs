@@ -52,12 +52,10 @@ pub(super) fn run_build(
             if !log.contains("error") {
                 has_room(folder_of(&run.stdout))?;
             }
-            if let Some(file) = left_out(config, &log) {
-                let message = format!(
-                    "the merge or base that is built lacks `{file}`, which git does not track"
-                );
-                let next = "merge the target before the step that makes the file (git merge refs/remotes/origin/TARGET), or commit it";
-                let finding = Finding::deny(Code::MachineLacks, &variant.id, message, next);
+            if let Some(finding) = log.lines().find_map(|line| {
+                let (before, _) = line.split_once(": No such file")?;
+                left_out(config, variant, before.rsplit(' ').next()?)
+            }) {
                 return Err(finding.detail(log).into());
             }
             let by_nvcc = matches!(variant.recipe, Recipe::Nvcc { .. });
@@ -125,16 +123,23 @@ fn names_header(variant: &Variant) -> bool {
     })
 }
 
-/// Of the files that a build did not find one that the checkout has, but not its merge or base, which
-/// is built.
-fn left_out(config: &Config, log: &str) -> Option<String> {
-    let is_other = config.root != config.checkout;
-    log.lines().filter(|_| is_other).find_map(|line| {
-        let (before, _) = line.split_once(": No such file")?;
-        let file = Path::new(before.rsplit(' ').next()?).file_name()?;
-        let named = format!(":(glob)**/{}", file.to_str()?);
-        git::untracked(&config.checkout, &[named])
-            .into_iter()
-            .next()
-    })
+/// That the merge or base which is built lacks a file of this name, where the checkout has one that git
+/// does not track.
+pub(super) fn left_out(config: &Config, variant: &Variant, file: &str) -> Option<Finding> {
+    if config.root == config.checkout {
+        return None;
+    }
+    let name = Path::new(file).file_name()?.to_str()?;
+    let found = git::untracked(&config.checkout, &[format!(":(glob)**/{name}")]);
+    let message = format!(
+        "the merge or base that is built lacks `{}`, which git does not track",
+        found.first()?
+    );
+    let next = "commit it, or merge the target before the step that makes it (git merge refs/remotes/origin/TARGET)";
+    Some(Finding::deny(
+        Code::MachineLacks,
+        &variant.id,
+        message,
+        next,
+    ))
 }

@@ -47,7 +47,7 @@ pub(super) fn run(config: &Path, arguments: &CompareArgs) -> Result<Option<ExitC
     let stored = all.find(|name| stored::file_of(name).is_some());
     if let (Some(code), Some(stored)) = (code, stored) {
         let message = format!(
-            "{code} is no report of ncu, no CSV and no profile, and {stored} is compared with one of these"
+            "{code} is no report of ncu, no CSV and no profile, and {stored} is compared with one of these\n  next: compare what is measured with what is measured, or machine code with machine code"
         );
         return Err(Error::Usage(message));
     }

@@ -411,7 +411,7 @@ pub(super) struct VerifySettings {
     #[serde(rename = "timeout_s", deserialize_with = "range::seconds")]
     #[schemars(with = "f64")]
     pub timeout: Duration,
-    /// Tools of compute-sanitizer that the verifying run is repeated under. Default: none.
+    /// Tools of compute-sanitizer that the verifying run is repeated under, such as `["memcheck"]`. Default: none.
     #[schemars(extend("x-stricter" = "further", "x-absent" = []))]
     pub sanitizer: Vec<SanitizerTool>,
 }

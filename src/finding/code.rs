@@ -124,9 +124,9 @@ codes! {
     Sanitizer = "sanitizer", Either => Failed,
         "A wrong access, race, uninitialized read or synchronization, or the tool could not instrument the program.",
         "Read the output below the finding, fix the kernel, then run `sparsek-gate verify --sanitizer TOOL VARIANT`.";
-    /// The machine lacks what a step needs: space, memory, a module or a GPU.
+    /// The machine lacks what a step needs: space, memory, a module, a GPU, or a file that git does not track.
     MachineLacks = "machine-lacks", Fails => Environment,
-        "A full disk, too little memory, a package that is not installed, or a GPU that the program does not see.",
+        "A full disk, too little memory, a package that is not installed, a GPU that the program does not see, or a file that is not committed.",
         "Read the output below the finding, and give the machine what is missing.";
     /// The program could not be started.
     NotStarted = "not-started", Fails => Failed,

@@ -90,9 +90,6 @@ impl Consent {
         let mut given = BTreeMap::new();
         for text in accepted {
             let token = text.trim().to_ascii_lowercase();
-            if token.is_empty() {
-                continue;
-            }
             if token.len() != 64 || !token.chars().all(|c| c.is_ascii_hexdigit()) {
                 let several = token.contains(char::is_whitespace);
                 let more = several.then_some("; several have a comma between them: `--accept A,B`");
