@@ -196,10 +196,13 @@ pub fn open_as(path: impl AsRef<Path>, flags: OFlags, mode: u32) -> io::Result<F
     let mut path = path.as_ref().to_path_buf();
     for _ in 0..=MOST_LINKS {
         let place = Place::of(&path)?;
-        // With `PATH` a link would be opened itself.
-        let opened = match flags.contains(OFlags::PATH) && place.is_link() {
-            true => Err(Errno::LOOP),
-            false => place.open(flags | OFlags::NOFOLLOW, mode),
+        let opened = place.open(flags | OFlags::NOFOLLOW, mode).map(File::from);
+        let opened = match opened {
+            // With `PATH` a link is opened itself.
+            Ok(file) if flags.contains(OFlags::PATH) && file.metadata()?.is_symlink() => {
+                Err(Errno::LOOP)
+            }
+            opened => opened,
         };
         path = match opened {
             Err(Errno::LOOP) if flags.contains(OFlags::NOFOLLOW) => return Err(Errno::LOOP.into()),
@@ -207,7 +210,7 @@ pub fn open_as(path: impl AsRef<Path>, flags: OFlags, mode: u32) -> io::Result<F
                 Some(target) => target,
                 None => return Ok(File::from(place.open(flags, mode)?)),
             },
-            opened => return Ok(File::from(opened?)),
+            opened => return Ok(opened?),
         };
     }
     Err(Errno::LOOP.into())

@@ -481,9 +481,7 @@ fn what_is_asked_for_by_name_decides_whose_rules_count() {
     checked(&project, &["--baseline-ref", "None"]).ends(2, "next: write `none`, in small letters");
     let of_remote = checked(&project, &["--baseline-ref", "origin/nowhere"]);
     of_remote.ends(3, "next: the clone has no remote: git remote add origin");
-    for token in ["abc", ""] {
-        checked(&project, &["--accept", token]).ends(2, "64 hexadecimal digits");
-    }
+    checked(&project, &["--accept", "abc"]).ends(2, "64 hexadecimal digits");
     // Outside a pull request nothing has changed.
     let report = project.check(&[], 0);
     assert_eq!(report.0["authority"], json!({"kind": "working-tree"}));

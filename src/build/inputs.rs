@@ -1,9 +1,10 @@
 //! Which files decide a compilation besides those that its tools open: those that could be found in
 //! their place, and those that a text asks for.
 
-use crate::disk;
+use crate::disk::{self, Entry};
 use crate::git;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The operators by which a text asks the preprocessor whether a file exists.
@@ -134,12 +135,17 @@ pub(super) fn places(
     for folder in &searched {
         let real = git::real_input(&root.join(folder));
         let entries = real.and_then(disk::read_dir).into_iter().flatten();
-        let names = entries.filter_map(|entry| Some(entry.name().to_str()?.to_owned()));
-        for first in names.chain(["..".to_owned(), ".".to_owned()]) {
+        let kept = |entry: &Entry| entry.is_file() || entry.is_link();
+        let names = entries.filter_map(|it| Some((it.name().to_str()?.to_owned(), kept(&it))));
+        for (first, is_kept) in names.chain(["..", "."].map(|name| (name.to_owned(), false))) {
             let ends = ends.get(&first).into_iter().flatten();
-            let paths = ends.map(|end| folder.join(end));
-            let paths = paths.filter(|path| could_be_read(&root.join(path)));
-            found.extend(paths.map(|path| path.display().to_string()));
+            let paths = ends.map(|end| (*end == first, folder.join(end).display().to_string()));
+            // The folder itself says what of its own names can be read.
+            let paths = paths.filter(|(is_own, path)| match is_own {
+                true => is_kept,
+                false => files.contains(path) || could_be_read(&root.join(path)),
+            });
+            found.extend(paths.map(|(_, path)| path));
         }
     }
     let named = asked.iter().filter(|name| could_be_read(&root.join(name)));
@@ -149,7 +155,14 @@ pub(super) fn places(
 
 /// Whether a compiler that is asked for the path opens something: a link may lead to a file.
 fn could_be_read(path: &Path) -> bool {
-    git::is_input_file(path) || disk::is_link(path)
+    match disk::symlink_metadata(path) {
+        // Nearly all: no link is looked for on the way to what is not there.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            false
+        }
+        Ok(meta) if meta.is_symlink() => true,
+        _ => git::is_input_file(path),
+    }
 }
 
 #[cfg(test)]

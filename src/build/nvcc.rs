@@ -66,6 +66,8 @@ pub(super) struct NvccBuild<'a> {
     named: FlagInputs,
     /// The folder of all builds.
     store: PathBuf,
+    /// The folders of the toolkit.
+    toolkits: Vec<PathBuf>,
     /// Hash of what decides the build, besides the content of files.
     request: String,
 }
@@ -133,6 +135,7 @@ impl<'a> NvccBuild<'a> {
             stated,
             named: FlagInputs::default(),
             store: config.work.join("builds"),
+            toolkits: nvcc.roots(),
             request,
         })
     }
@@ -465,8 +468,8 @@ impl<'a> NvccBuild<'a> {
         let root = &self.config.root;
         let path = root.join(file);
         let around = |folder: &Path| root.starts_with(folder) && path.starts_with(root);
-        let mut toolkits = self.nvcc.roots().into_iter();
-        toolkits.any(|toolkit| path.starts_with(&toolkit) && !around(&toolkit))
+        let mut toolkits = self.toolkits.iter();
+        toolkits.any(|toolkit| path.starts_with(toolkit) && !around(toolkit))
     }
 
     fn of_toolkit_or_host(&self, file: &str) -> bool {

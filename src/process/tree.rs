@@ -424,11 +424,11 @@ fn stats() -> Vec<Stat> {
 
 /// A process.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    // Of these files nobody knows the size: with room for all of it, it is read at once.
-    let mut text = Vec::with_capacity(1024);
+    // One call returns all of such a file, which is read of every process.
+    let mut text = [0; 1024];
     let mut file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
-    file.read_to_end(&mut text).ok()?;
-    parse(pid, &text)
+    let length = file.read(&mut text).ok()?;
+    parse(pid, text.get(..length)?)
 }
 
 /// `pid (name) state parent ... start ...`, where the name may contain any byte.

@@ -90,6 +90,10 @@ impl Consent {
         let mut given = BTreeMap::new();
         for text in accepted {
             let token = text.trim().to_ascii_lowercase();
+            // A pipeline passes a variable that is empty where nothing is accepted.
+            if token.is_empty() {
+                continue;
+            }
             if token.len() != 64 || !token.chars().all(|c| c.is_ascii_hexdigit()) {
                 let several = token.contains(char::is_whitespace);
                 let more = several.then_some("; several have a comma between them: `--accept A,B`");
